@@ -13,6 +13,7 @@ from tests.emitted_kernels import x86_sets
 from tests.emulated_cpus import CPUS, emulate, skip_what_cannot_run
 from tests.fake_kernels import FakeToolchain
 from tests.numpy_toolchain import NumpyToolchain
+from tests.quick_cases import mark_other_cases
 
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.runtime.kernel import TOOLCHAINS
@@ -46,7 +47,12 @@ def _temporary_folder(config: pytest.Config, purpose: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave tests that name another instruction set than this CPU's own to `make slow`."""
+    """Leave tests that name another instruction set, and those beyond `quick_cases`, to `make slow`."""
+    _mark_other_instruction_sets(items)
+    mark_other_cases(items)
+
+
+def _mark_other_instruction_sets(items: list[pytest.Item]) -> None:
     narrower = {name: isa for name, isa in x86_sets().items() if name != "host"}
     for item in items:
         params = getattr(getattr(item, "callspec", None), "params", {})

@@ -40,6 +40,7 @@ def test_a_whole_model_is_one_region_and_computes_the_same(name: str) -> None:
         assert report.passed, f"{engine}: {report.message}"
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", [item for item in QUICK if item != "squeezenet"])
 def test_two_engines_share_a_model(name: str) -> None:
     """One engine gets the matrix products and convolutions, the other what is left."""

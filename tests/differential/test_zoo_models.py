@@ -26,6 +26,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -> None:
     model = build_model(name)
@@ -76,6 +77,7 @@ def test_layers_of_more_steps_than_native_takes_run_on_an_engine(
     assert report.passed, report.message
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("opset", [11, 13, 17, 21, 26])
 def test_export_at_older_opsets_computes_the_same(opset: int) -> None:
     module = ia.from_onnx(build_model("mnist"))

@@ -42,6 +42,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     "words",
     [

@@ -17,6 +17,7 @@ def forged(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("command", ["run", "verify", "bench"])
 def test_a_forged_artifact(forged: Path, tmp_path: Path, command: str) -> None:
     options = ("--budget", "0.01") if command == "bench" else ()
@@ -38,6 +39,7 @@ def test_signing(tmp_path: Path) -> None:
     assert within(required).code == 0
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("option", [("--untrusted",), ("--require-signature", "k.pub")])
 @pytest.mark.parametrize("command", ["run", "verify", "bench"])
 def test_a_model_is_not_taken_for_a_checked_artifact(command: str, option: tuple[str, ...]) -> None:

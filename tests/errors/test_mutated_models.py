@@ -72,11 +72,13 @@ def check_builds(module: IRModule, toolchain: str, what: str) -> None:
         check_error(error, f"{what} for {toolchain}")
 
 
+@pytest.mark.quick_cases(40)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_models_are_valid(name: str) -> None:
     from_onnx(SEEDS[name].model())
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("part", range(4))
 def test_mutants_are_imported_or_refused(part: int) -> None:
     outcomes = [imported(number)[0] is None for number in range(part * 200, (part + 1) * 200)]

@@ -115,6 +115,7 @@ def as_measured(graph: DataflowGraph, costs: DrawnCosts) -> Sequence[CandidatePa
     ]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("block", range(4))
 def test_the_best_cover_equals_brute_force(block: int) -> None:
     for seed in range(25 * block, 25 * (block + 1)):

@@ -41,6 +41,7 @@ def problem_of(seed: int) -> CoverProblem:
     return random_problem(seed, whole_costs=seed % 2 == 0)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("block", blocks(20, quick=5))
 def test_optimum_equals_brute_force(block: int) -> None:
     for seed in range(25 * block, 25 * (block + 1)):
@@ -57,6 +58,7 @@ def test_optimum_equals_brute_force(block: int) -> None:
         assert faults_of(problem, result.best.pieces) == ()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("block", blocks(10, quick=3))
 def test_best_covers_equal_brute_force(block: int) -> None:
     for seed in range(1000 + 20 * block, 1020 + 20 * block):
@@ -70,6 +72,7 @@ def test_best_covers_equal_brute_force(block: int) -> None:
             assert faults_of(problem, cover.pieces) == ()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("block", blocks(10, quick=3))
 def test_gap_of_a_narrow_search_is_honest(block: int) -> None:
     for seed in range(2000 + 20 * block, 2020 + 20 * block):
@@ -122,6 +125,7 @@ def _answers(costs: Sequence[float | None]) -> Measure:
     return measure
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("block", blocks(10, quick=3))
 def test_cycles_are_refused_at_once_and_nothing_else(block: int) -> None:
     """Pieces of many exits, placed by their smallest node; the contracted graph is checked after each."""

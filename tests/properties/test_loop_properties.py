@@ -225,6 +225,7 @@ def test_a_change_to_the_same_value_is_no_change(function: PrimFunc) -> None:
     assert (with_prim_func_fields(function, span=None) is function) == (function.span is None)
 
 
+@pytest.mark.slow
 @settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
 @given(functions=st.lists(loop_functions(), min_size=20, max_size=20))
 def test_digests_are_the_same_in_every_process(

@@ -24,6 +24,7 @@ SHARES = [
 ]
 
 
+@pytest.mark.quick_cases(7)
 @pytest.mark.parametrize("name", sorted(DAGS))
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())

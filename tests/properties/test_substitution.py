@@ -44,6 +44,7 @@ def check(seed: int) -> list[str]:
     return applied
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 8))]
 )
@@ -52,6 +53,7 @@ def test_random_rules_on_two_hundred_random_graphs(block: int) -> None:
     assert len(used) >= 25  # different rules
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("seed", range(30))
 def test_what_a_substitution_changes_is_estimated_as_the_whole_program_is(seed: int) -> None:
     flow = Dataflow.of(RandomGraph.program(seed, size=12))

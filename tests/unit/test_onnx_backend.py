@@ -36,6 +36,7 @@ def difference() -> ModelProto:
 BACKENDS = [IntarsiaBackend, *(backend_for(str(target.toolchain)) for target in targets())]
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("chosen", BACKENDS)
 @pytest.mark.parametrize("inputs", [[X, Y], (X, Y), {"b": Y, "a": X}], ids=["list", "tuple", "names"])
 def test_a_prepared_model_runs_again_and_again(
@@ -122,6 +123,7 @@ def test_an_invalid_model_is_an_error() -> None:
         backend.prepare(_model([helper.make_node("NoSuchOperator", ["a"], ["b"])], ["a"], ["b"]))
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("inputs", [[X], [X, Y, X], {"a": X}, {"a": X, "c": Y}, [X, Y[0]]])
 @pytest.mark.parametrize("chosen", [IntarsiaBackend, backend_for("reference")])
 def test_inputs_that_do_not_fit(difference: ModelProto, chosen: type[IntarsiaBackend], inputs: Any) -> None:

@@ -111,6 +111,7 @@ def copies(mod: IRModule) -> int:
     return sum(map(is_device_copy, post_order(mod["main"])))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("text", [BRANCHES, CHAIN, UNEVEN], ids=["branches", "chain", "uneven"])
 def test_it_is_as_good_as_the_best_of_all_placements(text: str) -> None:
     mod = typed(text)

@@ -52,6 +52,7 @@ def rows_through_scratch() -> PrimFunc:
     return PrimFunc((x, y), For(i, rows, body, ForKind.PARALLEL))
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("passes", list(IrPasses))
 def test_threads_compute_what_the_interpreter_does(threads: int, passes: IrPasses) -> None:

@@ -36,6 +36,7 @@ from intarsia.passes import (
 )
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("is_division", [False, True])
 def test_a_scale_after_a_layer_goes_into_its_weights(name: str, is_division: bool) -> None:
@@ -143,6 +144,7 @@ def test_integers_stay() -> None:
     assert is_unchanged(body, x, by=BACKWARD)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", ["conv", "conv with bias", "grouped transposed conv", "gemm with one bias"])
 @pytest.mark.parametrize("kind", ["Add", "Sub"])
 def test_a_shift_goes_into_the_bias(name: str, kind: str) -> None:

@@ -56,6 +56,7 @@ def the_call(mod: IRModule, name: str) -> Call:
     return found
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("trans_a", [0, 1])
 @pytest.mark.parametrize("trans_b", [0, 1])
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.5, -2.0), (3.0, 0.0)])

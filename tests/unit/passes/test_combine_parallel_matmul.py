@@ -194,6 +194,7 @@ def test_spans_and_devices_are_kept() -> None:
     assert_facts_kept(COMBINE, following(gelu))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     "name",
     [

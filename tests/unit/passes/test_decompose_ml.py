@@ -108,6 +108,7 @@ def refusal(model: Any) -> str | None:
     return ml_obstacle(call)
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
@@ -138,6 +139,7 @@ def test_regressors_of_any_type_and_every_comparison(dtype: Any) -> None:
     assert_close(native_outputs(model, x), onnxruntime_outputs(model, {"x": x}))
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("dense", [False, True])
 def test_classifiers(transform: str, dense: bool) -> None:
@@ -253,6 +255,7 @@ def new_trees(dtype: Any, members: bool) -> dict[str, Any]:
     return attributes
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("members", [False, True])
 @pytest.mark.parametrize("aggregate", [0, 1, 2, 3])

@@ -152,6 +152,7 @@ def test_softplus_of_large_sums_is_finite(toolchain: str) -> None:
     assert_close(by(toolchain, after, {"x": x})[:1], [np.logaddexp(0, sums)])
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("item", [DecomposeRecurrent(), RecurrentToScan()], ids=str)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_the_batch_may_be_the_first_axis(operator: str, item: Pass) -> None:
@@ -186,6 +187,7 @@ def test_a_scan_takes_any_number_of_steps_and_sequences() -> None:
         assert_close(by("onnxruntime", after, inputs), by_onnxruntime(model, inputs))
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("operator", "options"),
     [

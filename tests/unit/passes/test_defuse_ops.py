@@ -37,6 +37,7 @@ def primitive_calls(mod: IRModule) -> int:
     )
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("model", ["bert_tiny", "shufflenet", "densenet121", "inception_v1"])
 def test_models_are_what_they_were_before_fusion(model: str) -> None:
     before = ia.from_onnx(build_model(model, 0))

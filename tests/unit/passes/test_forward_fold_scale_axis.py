@@ -26,6 +26,7 @@ from intarsia.ir import (
 from intarsia.op import call
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("kind", ["scalar", "per channel"])
 def test_a_scale_before_a_layer_goes_into_its_weights(name: str, kind: str) -> None:

@@ -251,6 +251,7 @@ def test_toolchains_compile_groups_with_shapes_inside(toolchain: str) -> None:
     assert_same_results(before, whole)
 
 
+@pytest.mark.slow
 def test_a_long_ladder_stays_in_bounds() -> None:
     value: Expr = X
     rungs = []

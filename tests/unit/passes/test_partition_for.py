@@ -74,6 +74,7 @@ def unmarked(mod: IRModule) -> list[str]:
     ]
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_small_programs_compute_the_same(name: str, engine: str) -> None:
@@ -100,6 +101,7 @@ def _partial() -> Iterator[None]:
         yield
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.usefixtures("_partial")
 @pytest.mark.parametrize(
     "engines", [("onnxruntime",), ("onnxruntime", "openvino"), ("openvino", "onnxruntime")]

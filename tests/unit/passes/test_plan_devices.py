@@ -39,6 +39,7 @@ def test_the_planned_program(scenario: Scenario) -> None:
     assert shown(scenario.planned()) == scenario.after.strip()
 
 
+@pytest.mark.quick_cases(12)
 def test_a_planned_program_is_whole_and_stays_as_it_is(scenario: Scenario) -> None:
     planned = scenario.planned()
     verify(planned)
@@ -47,6 +48,7 @@ def test_a_planned_program_is_whole_and_stays_as_it_is(scenario: Scenario) -> No
     assert PLANNING(planned) is planned
 
 
+@pytest.mark.quick_cases(12)
 def test_planning_is_deterministic(scenario: Scenario) -> None:
     assert str(scenario.planned()) == str(scenario.planned())
 
@@ -258,6 +260,7 @@ def test_targets_may_be_a_list() -> None:
     assert PlanDevices(targets=given) == PlanDevices(targets=("cpu",))
 
 
+@pytest.mark.quick_cases(12)
 def test_the_planned_program_computes_the_same(scenario: Scenario) -> None:
     inputs = scenario.inputs().values()
     before, after = (without_devices(mod) for mod in (scenario.program(), scenario.planned()))

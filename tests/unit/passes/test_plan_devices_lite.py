@@ -56,6 +56,7 @@ def test_values_that_were_moved_are_copied() -> None:
     )
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_planned_program_stays_as_it_is(scenario: Scenario) -> None:
     planned = scenario.planned()
@@ -75,6 +76,7 @@ def forgetful(function: Function, mod: IRModule, ctx: PassContext) -> Function:
     return after
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_it_runs_by_itself_after_passes(scenario: Scenario) -> None:
     after = forgetful(scenario.planned())

@@ -172,6 +172,7 @@ def test_settled_functions_stay_as_they_are() -> None:
     assert found is function
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("model", ["bert_tiny", "gpt2_tiny", "shufflenet", "densenet121"])
 def test_models_come_back(model: str) -> None:
     before = ia.from_onnx(build_model(model, 0))

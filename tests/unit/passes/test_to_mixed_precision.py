@@ -317,6 +317,7 @@ def test_a_long_chain_is_no_problem() -> None:
 MODELS = ["bert_tiny", "gpt2_tiny", "squeezenet", "mnist"]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("toolchain", "dtype"), [("onnxruntime", "float16"), ("openvino", "bfloat16")])
 def test_models_on_toolchains(name: str, toolchain: str, dtype: str) -> None:

@@ -46,6 +46,7 @@ def given() -> Array:
     return np.random.default_rng(7).standard_normal((SIZE, SIZE)).astype(np.float32)
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize(("option", "value"), CASES)
 def test_results_stay_what_they_are(option: TargetOption, value: str | int | bool) -> None:
     plain = Target.for_toolchain(option.toolchains[0], threads=2)

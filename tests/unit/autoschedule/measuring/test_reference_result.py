@@ -25,6 +25,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.tir import interpret
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("name", list(WORKLOADS))
 def test_the_reference_is_what_the_loops_say(name: str) -> None:
     task = task_of(WORKLOADS[name]())

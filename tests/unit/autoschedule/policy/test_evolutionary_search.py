@@ -140,6 +140,7 @@ def test_the_number_of_generations_is_one_more_than_the_iterations() -> None:
     assert grown[1] < grown[2] <= 60
 
 
+@pytest.mark.slow
 def test_a_seed_decides_everything() -> None:
     def texts(seed: int) -> list[str]:
         scores = CandidateScores(TASK, FunctionModel(lambda state: 1 / draft_seconds(state)))

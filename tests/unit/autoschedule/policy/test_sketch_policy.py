@@ -66,6 +66,7 @@ def slow_seed() -> LoopState:
     return LoopState.initial(TASK.dag)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("model", ["random", "ridge", "trees"])
 def test_the_usual_models_search(model: str) -> None:
     """Upstream's sketch_search_policy_basic and _xgbmodel."""
@@ -117,6 +118,7 @@ def test_every_state_is_legal_and_none_is_measured_twice() -> None:
         assert replay_program(TASK.dag, state.transform_steps) == state
 
 
+@pytest.mark.slow
 def test_a_seed_decides_everything() -> None:
     def texts(seed: int) -> list[str]:
         measurer = FakeMeasurer(failing(5))
@@ -211,6 +213,7 @@ def test_without_finalists_nothing_is_measured_again() -> None:
     assert measurer.contests == []
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("patience", "trials"),
     [(None, 80), (100, 80), (20, 32), (15, 24), (0, 8)],
@@ -429,6 +432,7 @@ def test_a_task_scheduler_tunes_policies() -> None:
     assert [each.best for each in scheduler.progress] == [policy.best_cost for policy in policies]
 
 
+@pytest.mark.slow
 def test_the_log_of_a_run_replays_to_the_same_decisions(tmp_path: Path) -> None:
     """Without hardware: what is measured, in which order, what is measured again, and what wins."""
 

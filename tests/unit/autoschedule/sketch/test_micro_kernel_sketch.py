@@ -32,6 +32,7 @@ def draws(name: str, count: int, seed: int = 0) -> list[LoopState]:
     return [state for _ in range(count) if (state := sketch.draw(rng)) is not None]
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_drawn_schedule_is_a_program_of_its_own_steps(name: str) -> None:
     found = draws(name, 40)
@@ -64,6 +65,7 @@ def test_the_default_schedule_is_one_of_them(name: str) -> None:
     assert sketch.family.fits(sketch.family.default)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_state_tells_its_choice(name: str) -> None:
     sketch = sketch_of(name)

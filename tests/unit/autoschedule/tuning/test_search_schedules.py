@@ -198,6 +198,7 @@ def test_short_searches_are_of_the_kernels_that_can_gain_most() -> None:
     assert (rows["product32"].trials, rows["product32"].reason) == (6, "")
 
 
+@pytest.mark.slow
 def test_a_search_ends_when_nothing_more_is_expected_and_serves_other_models(database: Database) -> None:
     shared, other = kernel(32), kernel(16)
     first = FakeMeasurer(at_speed(shared))
@@ -262,6 +263,7 @@ def test_the_time_of_all_searches_counts(database: Database) -> None:
     assert history.spent([kernel(17)]) == 0.0
 
 
+@pytest.mark.slow
 def test_a_search_that_its_time_has_ended_is_not_repeated(database: Database) -> None:
     tasks = [kernel(16)]
     first, again, more = FakeMeasurer(), FakeMeasurer(), FakeMeasurer()

@@ -61,6 +61,7 @@ def test_the_error_is_read_off_the_interval() -> None:
     assert exact(3.0).error == 0
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("error", [0.05, 0.15, 0.3])
 @pytest.mark.parametrize("differing", [0.0, 0.1])
 def test_best_of_many_is_predicted_better(error: float, differing: float) -> None:

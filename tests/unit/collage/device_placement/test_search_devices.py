@@ -29,6 +29,7 @@ def _random_problem(seed: int, tasks: int, devices: int) -> DeviceProblem:
     return DeviceProblem(tuple(found), links)
 
 
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_it_is_the_best_of_all_placements(seed: int) -> None:
     problem = _random_problem(seed, tasks=3 + seed % 5, devices=2 + seed % 2)

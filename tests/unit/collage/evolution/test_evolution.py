@@ -59,6 +59,7 @@ def search(cost: Cost, choices: Sequence[Sequence[int]], seed: int = 0) -> Evolu
     return evolve_genomes(choices, seeds, Rater(cost), Random(seed))
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("seed", range(30))
 def test_the_optimum_of_small_genomes_is_found(seed: int) -> None:
     choices = [

@@ -87,6 +87,7 @@ def decoded(space: PlacementSpace, genome: Sequence[int]) -> Placement:
     return placement
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("text", [CHAIN, RESIDUAL, SPLIT, BRANCHES])
 def test_every_genome_is_a_placement_that_computes_the_same(text: str) -> None:
     mod = program(text)

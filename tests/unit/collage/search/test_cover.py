@@ -40,6 +40,7 @@ def test_brute_force_by_hand() -> None:
     assert [cover.cost for cover in covers] == pytest.approx([27.75, 33.85])
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("seed", range(30))
 def test_brute_force_and_cost_of_agree(seed: int) -> None:
     problem = random_problem(seed, 7)

@@ -168,6 +168,7 @@ class TestInfeasible:
         assert again.find(SearchOptions()) == Infeasible(only_invalid=(1,))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("operands", [residual_chain(300), inception(150)])
 def test_networks_are_solved_exactly(operands: Operands) -> None:
     problem = network_problem(operands)

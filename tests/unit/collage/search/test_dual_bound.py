@@ -17,6 +17,7 @@ def bound_of(problem: CoverProblem) -> DualBound:
     return DualBound(PieceTable(problem), [piece.floor for piece in problem.pieces])
 
 
+@pytest.mark.quick_cases(40)
 @pytest.mark.parametrize("seed", range(150))
 def test_no_cover_is_cheaper_at_any_time(seed: int) -> None:
     problem = random_problem(seed, 8)
@@ -27,6 +28,7 @@ def test_no_cover_is_cheaper_at_any_time(seed: int) -> None:
         bound.improve(1, stalls=False)
 
 
+@pytest.mark.quick_cases(15)
 @pytest.mark.parametrize("seed", range(40))
 def test_reduced_costs_add_up_to_the_cost(seed: int) -> None:
     problem = random_problem(seed, 8)
@@ -66,6 +68,7 @@ def test_one_sweep_is_exact_on_a_chain() -> None:
     assert bound.value == pytest.approx(result.best.cost, rel=1e-12)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("operands", [residual_chain(150), inception(100)])
 def test_bound_is_within_one_percent_on_networks(operands: tuple[tuple[int, ...], ...]) -> None:
     problem = network_problem(operands)

@@ -87,6 +87,7 @@ def float_count(model: onnx.ModelProto) -> int:
     return sum(len(t.raw_data) // 4 for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", EVERY)
 def test_model_is_valid_and_its_outputs_are_finite_with_about_unit_variance(name: str) -> None:
     model = build_model(name)
@@ -117,11 +118,13 @@ def test_model_takes_one_batch_of_static_shape_and_names_everything(name: str) -
         assert len(set(node_names)) == len(node_names)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", TINY)
 def test_same_seed_gives_same_bytes(name: str) -> None:
     assert build_model(name, seed=3).SerializeToString() == build_model(name, seed=3).SerializeToString()
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_bytes() -> None:
     source = (
         "import hashlib; from intarsia.frontend.zoo import build_model;"
@@ -140,6 +143,7 @@ def test_another_process_gives_the_same_bytes() -> None:
     assert len(runs[0].stdout) == 64
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", TINY)
 def test_another_seed_gives_other_weights_in_every_tensor(name: str) -> None:
     first, second = build_model(name, seed=0), build_model(name, seed=1)

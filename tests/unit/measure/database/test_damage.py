@@ -78,6 +78,7 @@ DAMAGED += [
 ]
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize(("column", "reader", "value"), DAMAGED)
 def test_a_damaged_value_is_named(path: Path, column: str, reader: str, value: str | bytes) -> None:
     damage(path, column, value)
@@ -122,6 +123,7 @@ def test_a_damaged_row_of_another_database_is_not_said_to_be_of_this_one(path: P
         assert database.statistics().records == 0
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("table", list(METADATA.tables))
 def test_a_missing_table_is_named(path: Path, table: str) -> None:
     with closing(sqlite3.connect(path)) as connection:

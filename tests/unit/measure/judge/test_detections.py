@@ -99,6 +99,7 @@ def axis_of(form: str) -> int:
     return 1 if form == "joined" else 0
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("form", ALL_FORMS)
 @pytest.mark.parametrize("seed", range(2))
 def test_engines_pass(form: str, seed: int) -> None:
@@ -141,6 +142,7 @@ def narrow(boxes: Array) -> Array:
     return boxes.astype(np.float16)
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("form", ALL_FORMS)
 @pytest.mark.parametrize("fault", [zeroed, scaled, reversed_, random, one_moved, not_a_number, narrow])
 def test_faults_in_gathered_boxes_are_caught(form: str, fault: Callable[[Array], Array]) -> None:
@@ -149,6 +151,7 @@ def test_faults_in_gathered_boxes_are_caught(form: str, fault: Callable[[Array],
     assert not gate.check([boxes, *gate.expected[1:]]).passed
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_other_selections_are_caught(form: str) -> None:
     gate, axis = gate_of(form), axis_of(form)

@@ -157,6 +157,7 @@ def narrow(results: list[Array]) -> None:
     results[0] = results[0].astype(np.int32)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("plant", [reverse, shift_values, repeat_one, lose_the_last, leave_the_axis, narrow])
 def test_plants_in_selections(plant: Callable[[list[Array]], None]) -> None:
     module, inputs = selection()
@@ -242,6 +243,7 @@ def gate_of_detections() -> Gate:
     return gate
 
 
+@pytest.mark.slow
 def test_engines_pass_on_detections(gate_of_detections: Gate) -> None:
     assert gate_of_detections.is_proven
     assert gate_of_detections.checks[0].kind == "suppression"
@@ -335,6 +337,7 @@ def fractions_of(scale: float, seed: int) -> tuple[IRModule, dict[str, Array]]:
     return module_of(x, call("Sub", phases, call("Floor", phases))), inputs
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1000.0])
 @pytest.mark.parametrize("seed", range(2))
 def test_fractions_of_large_numbers_may_be_those_of_either_side(scale: float, seed: int) -> None:
@@ -401,6 +404,7 @@ def selections(*forms: tuple[object, ...], outputs: list[str]) -> list[object]:
     ]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("axis", "largest", "outputs"), selections((0, True), (1, False), (-1, True), outputs=OUTPUTS)
 )
@@ -420,6 +424,7 @@ def test_the_best_along_any_axis_may_be_in_either_order_of_equal_ones(
         assert not gate.check(wrong).passed
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("axis", "largest", "outputs"),
     selections((0, True), (1, False), (-1, True), outputs=["values", *OUTPUTS]),
@@ -466,6 +471,7 @@ def best_of_an_input_k(
     return IRModule.from_expr(Function((x, k), body)), {"x": data, "k": np.array([3 - is_computed])}
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("is_computed", "axis", "outputs"),
     selections((False, -1), (True, 1), outputs=[*OUTPUTS, "indices boxes", "boxes gathered"]),

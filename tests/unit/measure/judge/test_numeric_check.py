@@ -67,6 +67,7 @@ def test_a_scalar_beside_a_step_may_be_off_by_the_step() -> None:
     assert not check.check([np.array(3.5, np.float32)]).passed
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize(
     "text",
     [

@@ -125,6 +125,7 @@ def test_planted_faults_are_caught(make: Callable[[], Array], fault: Callable[[A
     assert 'output "y"' in report.message
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("make", [boxes_and_scores, probabilities, channels, lambda: with_zeros(channels())])
 @pytest.mark.parametrize("seed", range(3, 13))
 def test_honest_results_pass(make: Callable[[], Array], seed: int) -> None:

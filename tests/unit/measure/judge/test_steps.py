@@ -54,6 +54,7 @@ def run(module: IRModule, inputs: dict[str, Array], name: str) -> Results:
         return [np.array(value) for value in executable.run_flat(*inputs.values())]
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_engines_may_order_equal_scores_otherwise(seed: int) -> None:
     module, inputs = detector(seed)
@@ -132,6 +133,7 @@ def stepped(operator: str) -> tuple[IRModule, dict[str, Array]]:
     return IRModule.from_expr(Function((x,), step)), {"x": data}
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("operator", ["Floor", "Ceil", "Round", "Cast", "Greater", "Less"])
 def test_elements_near_a_step_may_be_on_either_side(operator: str) -> None:
     module, inputs = stepped(operator)
@@ -206,6 +208,7 @@ def saturated(table: Array) -> IRModule:
     return IRModule.from_expr(Function((x,), call("Sin", rows)))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_ties_of_saturated_scores_make_an_output_unstable(seed: int) -> None:
     """Nothing says which of many scores of 1.0 come first; without ties the order counts."""

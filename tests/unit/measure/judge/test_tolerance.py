@@ -132,6 +132,7 @@ def test_an_unknown_type() -> None:
         tolerance_for(np.dtype("M8[s]"))
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("reduction_length", [1, 16, 576, 4608])
 @pytest.mark.parametrize("seed", range(5))
 def test_float32_sums_in_the_worst_order_pass_and_an_error_in_a_thousandth_does_not(

@@ -76,6 +76,7 @@ def module_of(x: Var, result: Expr) -> IRModule:
     return IRModule.from_expr(Function((x,), result))
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     "program", [recommender, counted_positions, relative_positions, hashed, mean_of_masked]

@@ -51,6 +51,7 @@ def test_copies_before_and_behind_every_operation(name: str) -> None:
             assert_same(dag, after)
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("lengths", [[2], [3], [5, 2], [100]])
 def test_partial_results_of_every_reduction(name: str, lengths: list[int]) -> None:

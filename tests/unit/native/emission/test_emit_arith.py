@@ -80,6 +80,7 @@ def pairs(dtype: DType, *, is_divided: bool = False) -> tuple[Array, Array]:
     return np.array([a for a, _ in some], dtype.numpy), np.array([b for _, b in some], dtype.numpy)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators(dtype: DType, isa: Isa) -> None:
     for op, signature in ARITHMETIC.items():
@@ -97,6 +98,7 @@ def test_operators(dtype: DType, isa: Isa) -> None:
         check(value, [a, b], [first, second], result, isa)
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_integer])
 @pytest.mark.parametrize("divisor", [1, 2, 8, 7, 100])
 def test_division_by_constants(dtype: DType, divisor: int, isa: Isa) -> None:
@@ -117,6 +119,7 @@ def test_select_and_not(dtype: DType, isa: Isa) -> None:
     check(Arith(ArithOp.SELECT, (differ, left, right)), [a, b], [first, second], dtype, isa)
 
 
+@pytest.mark.quick_cases(60)
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
 def test_casts(source: DType, target: DType, isa: Isa) -> None:
@@ -178,6 +181,7 @@ def test_float64_is_rounded_once(dtype: DType) -> None:
     assert_same_bits([found], [expected])
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_integer])
 def test_bits(dtype: DType, isa: Isa) -> None:
     first, second = pairs(dtype)

@@ -108,6 +108,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_computes_what_the_interpreter_does(name: str, isa: Isa) -> None:

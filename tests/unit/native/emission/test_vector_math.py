@@ -60,6 +60,7 @@ def computed(name: str, x: Floats, isa_name: str, dtype: str = "float32") -> npt
     return y
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("isa_name", x86_sets())
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_errors_are_small_and_special_values_right(name: str, isa_name: str) -> None:

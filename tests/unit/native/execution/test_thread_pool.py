@@ -29,6 +29,7 @@ def run_regions(pool: ThreadPool, extent: int, loops: int) -> npt.NDArray[np.int
     return counts
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("extent", [0, 1, 2, 3, 7, 31, 32, 33, 1000])
 def test_each_element_once(threads: int, extent: int) -> None:

@@ -188,6 +188,7 @@ def test_forked_children_have_their_own_workers() -> None:
         assert (run_regions(pool, 100, 50)[:100] == 50).all()
 
 
+@pytest.mark.slow
 def test_fork_while_another_thread_runs_regions() -> None:
     stop, regions = threading.Event(), kernel("regions")
 

@@ -93,6 +93,7 @@ def test_settings_join_those_that_were_made() -> None:
     assert str(changed) == "0123456789ab:lanes=0:threads=1,ba9876543210:borders=1+2"
 
 
+@pytest.mark.slow
 def test_equal_layers_have_one_key_in_every_process() -> None:
     plan = planned(network())
     groups = [kernel.group for kernel in plan.kernels if "conv_relu" in kernel.name]
@@ -118,6 +119,7 @@ def test_without_decisions_on_its_groups_a_plan_is_the_old_one() -> None:
     ]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("lanes", [0, 4, 8, 16])
 def test_block_sizes_compute_the_same(lanes: int) -> None:
     function = network()
@@ -128,6 +130,7 @@ def test_block_sizes_compute_the_same(lanes: int) -> None:
     check(function, [plan])
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("lanes", [0, 4, 16])
 def test_layouts_change_between_kernels_of_different_blocks(lanes: int) -> None:
     function = network()

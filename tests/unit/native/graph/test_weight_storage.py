@@ -89,6 +89,7 @@ def test_what_a_type_cannot_hold_stays_as_it_is(value: float, refusing: set[Weig
     assert {storage for storage in NARROW if stored_weight(weight, storage, 1) is None} == refusing
 
 
+@pytest.mark.quick_cases(4)
 @narrow
 @pytest.mark.parametrize(
     ("rows", "expression"),

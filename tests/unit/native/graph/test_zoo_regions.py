@@ -26,6 +26,7 @@ NORMALIZED_ALONE = {"densenet121", "nasnet_a"}
 """Models that normalise what a Concat joins, so that there is no convolution before."""
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
 def test_a_plan_is_in_order_and_complete(name: str) -> None:
     plan = plan_region(_main(from_onnx(build_model(name, 0))), ISA)

@@ -86,6 +86,7 @@ def test_no_guard_where_the_split_is_even() -> None:
     assert "if " not in text(state)
 
 
+@pytest.mark.slow
 def test_a_window_is_computed_where_it_is_read() -> None:
     dag = ComputeDAG(conv2d_nchw_bn_relu())
     state = LoopState.initial(dag).compute_at("padding", "conv", "yy")

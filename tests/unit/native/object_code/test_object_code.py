@@ -237,6 +237,7 @@ def test_flipped_bits_never_crash_the_loader(monkeypatch: pytest.MonkeyPatch) ->
     assert outcomes == {True, False}  # bits of the instructions themselves are for digests to guard
 
 
+@pytest.mark.slow
 def test_every_byte_of_the_tables_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(data: bytes, symbols: object, refusal: ArtifactError) -> None:
         raise refusal

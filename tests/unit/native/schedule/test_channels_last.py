@@ -85,6 +85,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

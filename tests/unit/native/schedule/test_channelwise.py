@@ -52,6 +52,7 @@ def _attrs(name: str) -> dict[str, list[int]]:
     return {"strides": [stride] * 2, "dilations": [dilation] * 2, "pads": [begin, begin, end, end]}
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
 @pytest.mark.parametrize("name", WINDOWS)
 def test_depthwise_convolution(name: str, isa: Isa, threads: int) -> None:
@@ -84,6 +85,7 @@ def test_max_pool(name: str) -> None:
     np.testing.assert_array_equal(plain_array(found, channels), expected)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize(
     ("name", "with_padding"),
     [

@@ -83,6 +83,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
 @pytest.mark.parametrize("name", CASES)
 def test_blocked_convolution(name: str, isa: Isa, threads: int) -> None:

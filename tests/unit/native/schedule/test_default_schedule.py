@@ -18,6 +18,7 @@ SETS = x86_sets()
 PROGRAMS = {**WORKLOADS, **HARD}
 
 
+@pytest.mark.quick_cases(14)
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -41,6 +42,7 @@ def test_a_chain_of_elements_is_one_nest() -> None:
     assert annotations == [IteratorAnnotation.PARALLEL, IteratorAnnotation.VECTORIZE]
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (1, 1), (3, 1, 5), (1, 1, 70000), (300, 3), (2, 3, 4, 5)])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_chains_of_every_shape(shape: tuple[int, ...], threads: int) -> None:

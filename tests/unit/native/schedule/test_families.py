@@ -32,6 +32,7 @@ def family_of(name: str, threads: int = 2) -> ScheduleFamily:
     return found
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_default_choice_makes_the_default_state(name: str, threads: int) -> None:

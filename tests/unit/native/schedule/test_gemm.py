@@ -63,6 +63,7 @@ def activated(c: te.Tensor) -> te.Tensor:
     return te.compute(c.shape, lambda i, j: positive[i, j] + rest[i, j], name="D")
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("size", SIZES)
@@ -70,6 +71,7 @@ def test_products_of_every_size(size: tuple[int, int, int], constant: bool, isa:
     assert_matches_declared(ComputeDAG((product(*size, constant=constant),)), isa)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_follows_is_computed_with_the_tile(size: tuple[int, int, int], turned: bool) -> None:
@@ -147,6 +149,7 @@ def test_a_product_that_is_read_twice_keeps_its_place() -> None:
     assert_matches_declared(ComputeDAG((result,)), Isa.host())
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_attention_is_one_nest_of_loops(threads: int) -> None:
     heads, length, width = 3, 40, 24

@@ -55,6 +55,7 @@ def scores(heads: int, m: int, n: int, k: int, *, is_shared: bool = False) -> Co
     return ComputeDAG((q, x, found, te.compute(turned.shape, lambda *i: turned[i] * 2.0, name="double")))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("size", SIZES)
 def test_products_of_every_size(size: tuple[int, int, int], isa: Isa) -> None:

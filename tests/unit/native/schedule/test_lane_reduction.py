@@ -39,6 +39,7 @@ def test_axes_apart_stay_apart() -> None:
     assert_matches_declared(ComputeDAG((data, total)), Isa.host(), tolerance=1e-4)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("width", [9, 10, 15, 17, 31, 33, 49, 65, 197])
 def test_rows_that_fill_no_vectors(width: int, isa: Isa) -> None:

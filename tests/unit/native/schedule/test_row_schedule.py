@@ -22,6 +22,7 @@ SETS = x86_sets()
 SIZES = ((1, 1), (3, 2), (5, 33), (2, 67), (1, 128), (4, 130), (70, 300))
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("make", [softmax_nm, layer_norm, min_nm, argmax_nm])
 @pytest.mark.parametrize("size", SIZES)

@@ -77,6 +77,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("name", CASES)
 def test_blocked_transposed_convolution(name: str, isa: Isa, threads: int) -> None:

@@ -137,6 +137,7 @@ def test_results(name: str) -> None:
         assert np.isfinite(found).all()
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("name", "tile", "isa"), KERNELS)
 def test_results_of_each_tile_and_instruction_set(name: str, tile: int, isa: Isa) -> None:
     case = CASES[name]

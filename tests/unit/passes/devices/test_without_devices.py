@@ -17,6 +17,7 @@ from intarsia.target import UNCONSTRAINED, DeviceType, VirtualDevice
 DEVICE = VirtualDevice(DeviceType.CPU, 1)
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_nothing_of_a_planned_program_names_a_device(scenario: Scenario) -> None:
     planned = infer_types(scenario.planned())

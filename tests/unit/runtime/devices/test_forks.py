@@ -13,6 +13,7 @@ from intarsia.runtime.executable import Executable
 CHILDREN = 6
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("names", PAIRS, ids="+".join)
 def test_forked_children_call_programs_on_devices_while_threads_call(names: tuple[str, str]) -> None:
     with Executable(two_branches(names), branch_kernels()) as executable:

@@ -169,6 +169,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_an_index_out_of_range_at_either_end_is_an_error_of_the_call(name: str, threads: int) -> None:
@@ -185,6 +186,7 @@ def test_an_index_out_of_range_at_either_end_is_an_error_of_the_call(name: str, 
         executable(**case.feeds(case.indices()))  # the next call is a new one
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_indices_in_range_compute_the_same(name: str, threads: int) -> None:
@@ -269,6 +271,7 @@ def test_results_may_be_written_to_the_caller_s_arrays() -> None:
     np.testing.assert_array_equal(out, feeds["x"][feeds["i"]])
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("target", [CHECKED, pytest.param(PLAIN, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_constants_out_of_range_are_refused_when_building(name: str, target: str) -> None:

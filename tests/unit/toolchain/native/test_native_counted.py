@@ -35,6 +35,7 @@ def assert_equal(found: list[Any], expected: list[Any]) -> None:
         np.testing.assert_array_equal(value, wanted)
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("dtype", ["float", "bool", "int64", "uint8"])
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 5), (0, 3)])
 def test_indices_of_what_is_not_zero(dtype: str, shape: tuple[int, ...]) -> None:
@@ -121,6 +122,7 @@ def scalars(limit: int, overlap: float, score: float) -> dict[str, Any]:
     }
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("center", [0, 1])
 @pytest.mark.parametrize(("batches", "classes", "boxes"), [(1, 1, 1), (1, 3, 2), (2, 2, 37), (1, 1, 64)])
 def test_suppression_with_ties(center: int, batches: int, classes: int, boxes: int) -> None:

@@ -61,6 +61,7 @@ def decided(setting: str) -> Target:
     return target(",".join(f"{key}:{setting}" for key in rule_groups()))
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "setting", ["lanes=0", "lanes=4", "lanes=16", "threads=1", "borders=0+1", "lanes=4:threads=1:borders=0"]
 )

@@ -120,6 +120,7 @@ def assert_same_as_ours(mod: IRModule, libs: str = "openblas", threads: int = 2)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -144,6 +145,7 @@ def test_a_library_reads_constant_weights_as_they_are(blas: NumpyBlas) -> None:
     assert blas.calls
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("trans_a", [0, 1])
 @pytest.mark.parametrize("trans_b", [0, 1])
 @pytest.mark.parametrize("bias", [None, (45,), (1, 45)])

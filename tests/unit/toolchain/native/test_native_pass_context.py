@@ -114,6 +114,7 @@ def test_settings_change_the_code_whatever_the_cache_has(settings: dict[str, Any
     assert len(list(kernel_cache().folder.rglob("*.kernel"))) == 2
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     "settings", [{}, *({"disabled_pass": [name]} for name in dict.fromkeys(TIR_PASSES))], ids=str
 )

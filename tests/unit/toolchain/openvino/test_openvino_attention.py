@@ -82,12 +82,14 @@ def test_attention_without_elements_is_refused(empty: str) -> None:
         ia.build(partition_whole(module, OPENVINO))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_other_lengths_are_right(form: str) -> None:
     for queries, keys in ((5, 4), (7, 7), (1, 4)):
         assert error(attention(form, queries, keys), queries, keys) < 1e-5
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_lengths_that_are_unknown_when_it_compiles_are_right(form: str) -> None:
     for length in (HEADS, 5):
@@ -147,6 +149,7 @@ def _program(source: str, result: str, batch: int) -> IRModule:
     return IRModule.from_expr(Function((x,), out))
 
 
+@pytest.mark.quick_cases(30)
 @pytest.mark.parametrize("batch", [1, 2, 4])
 @pytest.mark.parametrize("result", RESULTS)
 @pytest.mark.parametrize("source", SOURCES)

@@ -161,6 +161,7 @@ def _random_program(rng: np.random.Generator) -> tuple[IRModule, list[Numbers]]:
     return program(values[-1], params=params), [_values(dtype, rng), _values(dtype, rng)]
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["native", "onnxruntime", "openvino"])
 def test_random_integer_programs_are_right_or_refused(name: str, seed: int) -> None:

@@ -112,6 +112,7 @@ def test_every_pass_reads_back_with_all_its_options(name: str) -> None:
     assert str(read) == str(item)
 
 
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("name", pass_names())
 def test_every_pass_reads_back_inside_others(name: str) -> None:
     row = Sequential([changed_pass(name), InferType()], "x y", opt_level=1, required=("InferType",))

@@ -53,6 +53,7 @@ def test_a_part_costs_as_many_evaluations_as_its_passes_and_the_whole_two() -> N
     assert best.perf == transposed(best.out_mod) < transposed(convolutions(5))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("count", [3, 12])
 def test_rewriting_takes_no_more_evaluations_for_more_layers(count: int) -> None:
     passes = (TuneRewrite(rules=("product_as_gemm",)),)

@@ -91,6 +91,7 @@ def test_a_program_without_types() -> None:
     assert found(IRModule.from_expr(Function((bare,), second))) == [(2, 5)]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("name", "parts"),
     [

@@ -56,6 +56,7 @@ def attention_inputs(mask: str, past: bool, bias: bool) -> dict[str, Any]:
     }
 
 
+@pytest.mark.quick_cases(18)
 @pytest.mark.parametrize("mask", list(masks(1)))
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("past", [False, True])
@@ -85,6 +86,7 @@ def test_attention_of_dynamic_shape(mask: str) -> None:
     assert_defined("Attention", inputs, 2, constants=constants, dynamic=True, **attrs)
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("mask", ["none", "lengths", "raw", "left padding", "nothing", "square"])
 @pytest.mark.parametrize("past", [False, True])
 @pytest.mark.parametrize("masked", [-500.0, LOWEST])
@@ -219,6 +221,7 @@ def test_keys_that_a_bias_excludes_do_not_make_later_ones_visible() -> None:
     assert_defined("GroupQueryAttention", inputs, num_heads=4, kv_num_heads=2)
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("mask", ["none", "raw", "left padding", "lengths"])
 @pytest.mark.parametrize("past", [False, True])
 @pytest.mark.parametrize("columns", [False, True])

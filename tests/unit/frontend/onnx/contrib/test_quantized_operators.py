@@ -53,6 +53,7 @@ def test_unary(dtype: Any) -> None:
         assert_defined("QLinearSoftmax", inputs, opset=opset, axis=axis, **QUANTUM)
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("channels_last", [0, 1])
 @pytest.mark.parametrize("pads", [None, [1, 1, 1, 1], [0, 2, 0, 1], [0, 0, 1, 2]])
 @pytest.mark.parametrize("strides", [[2, 2], [2, 3], [3, 2]])

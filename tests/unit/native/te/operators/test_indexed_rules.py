@@ -115,6 +115,7 @@ def test_scatter_nd(shape: tuple[int, ...], reduction: str, seed: int, data: st.
     check("ScatterND", numbers(seed, shape), index, updates, reduction=reduction)
 
 
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 def test_types_of_scatter(dtype: Any, reduction: str) -> None:

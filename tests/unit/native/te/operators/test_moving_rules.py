@@ -171,6 +171,7 @@ def test_reshape_to_the_same_factors_is_a_simple_access() -> None:
     assert "Arith" not in str(tensor.op.bodies[0])
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_type_keeps_its_bits(dtype: Any) -> None:
     x = numbers((2, 1, 3), dtype)

@@ -171,6 +171,7 @@ def test_one_argument_by_definition(
         check(make_call(name, x, **attrs), [np.asarray(expected, x.dtype)])
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, 0.5, -1.0, 0.0, -0.5, 2.5])
 @pytest.mark.parametrize("knows", [False, True])
 @settings(max_examples=examples(10), deadline=None)
