@@ -36,7 +36,9 @@ PROCESSES = {
     "docs/guide/read_the_result.md",
     "docs/guide/tune_a_model.md",
     "docs/guide/when_the_answer_is_wrong.md",
+    "docs/guide/write_a_kernel.md",
     "docs/guide/write_a_pass.md",
+    "docs/guide/write_a_toolchain.md",
     "docs/schedule_search.md",
     "docs/tuning.md",
 }
