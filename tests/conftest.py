@@ -68,10 +68,11 @@ def pytest_collection_finish() -> None:
     them: more work than most tests themselves.
     """
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # rarer by far than Python's 700: objects of tests die by their counts
     gc.enable()
 
 
-@pytest.fixture(params=[2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.fixture(params=[1_200, pytest.param(20_000, marks=pytest.mark.slow)])
 def length(request: pytest.FixtureRequest) -> int:
     """Return how deep programs are that must be traversed without recursion: deeper than Python's limit."""
     length: int = request.param

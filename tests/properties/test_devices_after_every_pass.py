@@ -34,7 +34,7 @@ FEWER = {"CollagePartition": (CPU_0, CPU_1), "PartitionWhole": (CPU_0,)}
 """Devices for passes that refuse others: those without a toolchain, or more than one."""
 
 EXAMPLES = settings(
-    max_examples=examples(8, quick=3),
+    max_examples=examples(8, quick=2),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -42,7 +42,7 @@ NOT_IDEMPOTENT: dict[str, str] = {}
 LEVEL = PassContext(opt_level=9)
 DEVICE = VirtualDevice(DeviceType.CPU, 1)
 EXAMPLES = settings(
-    max_examples=examples(25, quick=5),
+    max_examples=examples(25, quick=2),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

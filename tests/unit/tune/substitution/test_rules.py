@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.pass_checks import assert_same_results
 from tests.substitution_examples import EVERY_RULE, example, places, symbols
 
@@ -35,7 +36,11 @@ def test_before_becomes_after(rule: SubstitutionRule) -> None:
 
 @pytest.mark.parametrize("rule", EVERY_RULE, ids=str)
 @given(data=st.data())
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(3, quick=1),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_it_computes_the_same_on_random_inputs_of_random_sizes(
     rule: SubstitutionRule, data: st.DataObject
 ) -> None:
