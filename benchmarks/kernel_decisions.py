@@ -47,6 +47,7 @@ from intarsia.tune.passes import (
     TuneConvolutions,
     TuneFusionBorders,
     TuneKernelThreads,
+    TunePacking,
 )
 from intarsia.tune.tuning_context import TraceRecorder
 
@@ -54,6 +55,7 @@ PASSES: Final[tuple[TuningPass, ...]] = (
     TuneConvolutions(),
     TuneConvolutionForms(),
     TuneChannelBlocks(),
+    TunePacking(),
     TuneKernelThreads(),
     TuneFusionBorders(),
 )

@@ -22,6 +22,7 @@ from intarsia.tune.passes import (
     TuneKernelThreads,
     TuneLayout,
     TuneLibraries,
+    TunePacking,
     TunePipeline,
     TuneRewrite,
     TuneSubgraphs,
@@ -41,7 +42,13 @@ def default_tuning() -> Sequential:
     few = SearchLimits(trials=_TRIALS_OF_A_PART)
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
     on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions(), TuneLibraries()]
-    on_kernels = [TuneConvolutionForms(), TuneChannelBlocks(), TuneKernelThreads(), TuneFusionBorders()]
+    on_kernels = [
+        TuneConvolutionForms(),
+        TuneChannelBlocks(),
+        TunePacking(),
+        TuneKernelThreads(),
+        TuneFusionBorders(),
+    ]
     return Sequential([TunePipeline(), in_parts, *on_program, *on_kernels, TuneSchedule()])
 
 

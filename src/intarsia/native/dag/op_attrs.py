@@ -12,5 +12,7 @@ NO_SPLIT_AT_INNER: Final = "auto_scheduler_no_split_at_inner"
 """Names of axes that are not split."""
 SIMPLIFY_CONST: Final = "auto_scheduler_simplify_const_tensor_indices"
 """Names of axes to unroll, so that elements of a constant tensor can be folded."""
+PACKING: Final = "packing"
+"""How a product of matrices reads the right one, where that was decided: a value of `MatrixPacking`."""
 AXIS_NAMES: Final = (ALWAYS_UNROLL_INNER, NO_SPLIT_AT_INNER, SIMPLIFY_CONST)
 """The attributes that list names of axes."""

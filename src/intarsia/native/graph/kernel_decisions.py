@@ -13,7 +13,14 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 _READ: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
-    {"lanes": int, "threads": int, "borders": _numbers, "form": str, "in_place": lambda text: text == "true"}
+    {
+        "lanes": int,
+        "threads": int,
+        "borders": _numbers,
+        "form": str,
+        "packing": str,
+        "in_place": lambda text: text == "true",
+    }
 )
 
 
@@ -27,6 +34,8 @@ class KernelDecision:
         borders: Positions of steps within the group whose results are stored, so that the kernel ends there.
         form: Form of a grouped convolution, a value of `GroupForm`; "" for the rule, which also decides where
             a convolution lacks the form.
+        packing: Mode of reading the right matrices of products, a value of `MatrixPacking`; "" for the rule,
+            which also decides where a product lacks the mode.
         in_place: Whether a Concat, Slice or channel shuffle may do without a kernel.
     """
 
@@ -34,6 +43,7 @@ class KernelDecision:
     threads: int | None = None
     borders: tuple[int, ...] = ()
     form: str = ""
+    packing: str = ""
     in_place: bool = True
 
     def __str__(self) -> str:

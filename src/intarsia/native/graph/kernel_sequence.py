@@ -22,6 +22,7 @@ from intarsia.native.graph.kernel_decisions import BY_RULE, KernelDecision
 from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
+from intarsia.native.graph.matrix_packing import with_packing
 from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
@@ -109,6 +110,8 @@ class KernelSequence:
         else:
             kernel = blocked.kernel
             self.values[outputs[0]] = replace(self.values[outputs[0]], order=blocked.order)
+        if group.decision.packing and blocked is None and product is None:
+            kernel = replace(kernel, dag=with_packing(kernel.dag, group.decision.packing))
         names = [step.op.name.lower() for step in steps[:_NAMED_STEPS]]
         self._append(kernel, names if product is None else [*names, product.library], outputs, product)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock, gemm_block
-from intarsia.native.schedule.gemm_form import GemmForm, gemm_form
+from intarsia.native.schedule.gemm_form import GemmForm, MatrixPacking, gemm_form
 from intarsia.native.schedule.gemm_lanes import lane_parts, with_lane_loops
 from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
 from intarsia.native.schedule.inlining import with_inlined
@@ -117,17 +117,28 @@ def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
     form = gemm_form(op, task.analyzer)
     if form is None or work_of([form.op]) < _LEAST_WORK:
         return None
-    is_along_sum = may_run_along_sum(form, task) and (
-        not form.right_runs_along_columns or form.rows * _LANES_COST <= form.depth
-    )
+    is_along_sum = may_run_along_sum(form, task) and _pays_along_sum(form)
     if not (form.right_is_packed or form.right_runs_along_columns or is_along_sum):
         return None
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
     tile = _tile(form, task, threads, is_along_sum)
     block = gemm_block(form, tile, task.isa.caches, threads, may_cut=not is_along_sum)
-    least = 2 if form.right_is_moved else _REUSED * tile.rows
-    copies = not (form.right_is_packed or is_along_sum) and form.rows >= least
+    copies = not (form.right_is_packed or is_along_sum) and _pays_to_copy(form, tile)
     return GemmPlan(form, tile, block, threads, copies, is_along_sum=is_along_sum)
+
+
+def _pays_along_sum(form: GemmForm) -> bool:
+    """Return whether vectors run along the sum, where they can: by decision, or if there are few rows."""
+    if form.decided is not None and form.right_runs_along_columns:
+        return form.decided is MatrixPacking.ALONG_SUM
+    return not form.right_runs_along_columns or form.rows * _LANES_COST <= form.depth
+
+
+def _pays_to_copy(form: GemmForm, tile: GemmTile) -> bool:
+    """Return whether panels of the right matrix are packed: by decision, or if enough tiles use them."""
+    if form.decided in (MatrixPacking.PANELS, MatrixPacking.UNPACKED) and form.row is not None:
+        return form.decided is MatrixPacking.PANELS
+    return form.rows >= (2 if form.right_is_moved else _REUSED * tile.rows)
 
 
 def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) -> GemmTile:

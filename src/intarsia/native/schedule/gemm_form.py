@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
 from intarsia.native.dag import AccessAnalyzer
+from intarsia.native.dag.op_attrs import PACKING
 from intarsia.native.te import ComputeOp, Operation
+
+
+class MatrixPacking(Enum):
+    """Mode of reading the right matrix of a product, where that is decided.
+
+    Attributes:
+        UNPACKED: The matrix is read where it is, with vectors along its columns.
+        PANELS: Panels are packed where they are used.
+        ALONG_SUM: The matrix is read where it is, with vectors along the sum.
+    """
+
+    UNPACKED = "unpacked"
+    PANELS = "panels"
+    ALONG_SUM = "along_sum"
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,12 @@ class GemmForm:
     right_runs_along_columns: bool
     right_is_moved: bool
     runs_along_sum: bool
+
+    @property
+    def decided(self) -> MatrixPacking | None:
+        """Mode that was decided for the right matrix; None for the rule."""
+        packing = self.op.attrs.get(PACKING)
+        return None if packing is None else MatrixPacking(packing)
 
     @property
     def rows(self) -> int:

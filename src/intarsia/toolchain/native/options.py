@@ -10,8 +10,9 @@ from intarsia.target.option import register_option
 _OWNER: Final = ("native",)
 _ALGORITHM: Final = "(auto|direct|winograd_[246])"
 _FORM: Final = "form=(merged|padded|table)"
+_PACKING: Final = "packing=(unpacked|panels|along_sum)"
 _DECISION: Final = (
-    rf"[0-9a-f]{{12}}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|{_FORM}|in_place=false))+"
+    rf"[0-9a-f]{{12}}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|{_FORM}|{_PACKING}|in_place=false))+"
 )
 
 LLVM_PASSES: Final = TargetOption(
@@ -73,7 +74,7 @@ DECISIONS: Final = register_option(
         str,
         "decisions on single kernels in place of native's rules, such as 3f9a0c11b2d4:lanes=0:threads=1, by "
         "the key of the kernel's operators: channels of a block, threads, borders of kernels, "
-        "form of a grouped convolution, in place",
+        "form of a grouped convolution, packing of matrices, in place",
         pattern=rf"{_DECISION}(,{_DECISION})*",
         toolchains=_OWNER,
         is_tuned=False,

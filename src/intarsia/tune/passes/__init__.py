@@ -8,6 +8,7 @@ tune_fusion_borders     where native's kernels end
 tune_kernel_threads     which of native's kernels run on one thread
 tune_layout             which layout images are in
 tune_libraries          which matrix products of native a library computes
+tune_packing            how native reads the right matrices of products
 tune_pipeline           which named sequence of heuristic passes runs
 tune_precision          narrower types, within a bound on the error
 tune_switches           which heuristic passes run at all
@@ -25,6 +26,7 @@ from intarsia.tune.passes.tune_fusion_borders import TuneFusionBorders
 from intarsia.tune.passes.tune_kernel_threads import TuneKernelThreads
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_libraries import TuneLibraries
+from intarsia.tune.passes.tune_packing import TunePacking
 from intarsia.tune.passes.tune_pipeline import TunePipeline
 from intarsia.tune.passes.tune_precision import TunePrecision
 from intarsia.tune.passes.tune_rewrite import TuneRewrite
@@ -42,6 +44,7 @@ __all__ = [
     "TuneKernelThreads",
     "TuneLayout",
     "TuneLibraries",
+    "TunePacking",
     "TunePipeline",
     "TunePrecision",
     "TuneRewrite",

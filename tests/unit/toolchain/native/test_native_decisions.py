@@ -98,6 +98,7 @@ def test_malformed_decisions_are_refused() -> None:
         "0123456789ab:threads=2",
         "0123456789ab:tiles=1",
         "0123456789ab:form=dense",
+        "0123456789ab:packing=both",
     ):
         with pytest.raises(UsageError, match="target option -decisions is"):
             target(text)

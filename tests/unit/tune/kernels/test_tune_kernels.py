@@ -22,6 +22,7 @@ from intarsia.tune.passes import (
     TuneConvolutionForms,
     TuneFusionBorders,
     TuneKernelThreads,
+    TunePacking,
 )
 from intarsia.tune.target_options import marked_functions
 
@@ -210,7 +211,8 @@ def test_decisions_join_those_that_were_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "pass_", [TuneKernelThreads(), TuneChannelBlocks(), TuneConvolutionForms(), TuneFusionBorders()]
+    "pass_",
+    [TuneKernelThreads(), TuneChannelBlocks(), TuneConvolutionForms(), TunePacking(), TuneFusionBorders()],
 )
 def test_programs_that_give_nothing_to_native_are_left_alone(pass_: TuneKernels) -> None:
     mod = PartitionWhole("cpu -toolchain=reference")(program())
