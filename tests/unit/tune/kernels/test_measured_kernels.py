@@ -15,7 +15,7 @@ from intarsia.op import call
 from intarsia.target import Host, Target
 from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.kernels import AS_IT_IS, kernel_groups
-from intarsia.tune.passes import TuneChannelBlocks, TuneConvolutionForms, TuneFusionBorders, TuneKernelThreads
+from intarsia.tune.passes import TuneChannelBlocks, TuneFusionBorders, TuneKernelThreads, TunePacking
 
 NATIVE = Target("cpu -toolchain=native -threads=2")
 
@@ -38,7 +38,7 @@ def test_every_choice_is_right_and_kernels_have_times() -> None:
     groups = kernel_groups(mod, str(NATIVE))
     questions = [
         question
-        for tuned in (TuneChannelBlocks(), TuneConvolutionForms(), TuneFusionBorders(), TuneKernelThreads())
+        for tuned in (TuneChannelBlocks(), TunePacking(), TuneFusionBorders(), TuneKernelThreads())
         for question in tuned.questions(groups, str(NATIVE))
     ]
     traces = []
@@ -46,7 +46,7 @@ def test_every_choice_is_right_and_kernels_have_times() -> None:
         for decision in instruction.decisions:
             traces.append(Trace(mod))
             traces[-1].add(instruction, decision)
-    assert {"4", "plain", "one", "epilogue apart", "padded"} <= {trace.steps[0].decision for trace in traces}
+    assert {"4", "plain", "one", "epilogue apart", "panels"} <= {trace.steps[0].decision for trace in traces}
     with LocalTestbed.open(Host.detect(), workers=2) as testbed:
         evaluator = MeasuringEvaluator(Workload(mod), NATIVE, Measurer(testbed), by_decisions=True)
         assert [result.fate for result in evaluator.evaluate(traces)] == [""] * len(traces)
