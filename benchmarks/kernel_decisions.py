@@ -46,6 +46,7 @@ from intarsia.tune.passes import (
     TuneConvolutionForms,
     TuneConvolutions,
     TuneFusionBorders,
+    TuneFusionMerges,
     TuneKernelThreads,
     TunePacking,
 )
@@ -57,6 +58,7 @@ PASSES: Final[tuple[TuningPass, ...]] = (
     TuneChannelBlocks(),
     TunePacking(),
     TuneKernelThreads(),
+    TuneFusionMerges(),
     TuneFusionBorders(),
 )
 RULE: Final = "rule"

@@ -19,6 +19,7 @@ from intarsia.tune.passes import (
     TuneConvolutions,
     TuneFlags,
     TuneFusionBorders,
+    TuneFusionMerges,
     TuneKernelThreads,
     TuneLayout,
     TuneLibraries,
@@ -43,6 +44,7 @@ def default_tuning() -> Sequential:
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
     on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions(), TuneLibraries()]
     on_kernels = [
+        TuneFusionMerges(),
         TuneConvolutionForms(),
         TuneChannelBlocks(),
         TunePacking(),

@@ -34,7 +34,12 @@ _LEAST_ROWS: Final = 8
 
 
 def fusion_groups(
-    line: StraightLine, alone: Container[int] = (), *, attention: bool = True, stored: Collection[int] = ()
+    line: StraightLine,
+    alone: Container[int] = (),
+    *,
+    attention: bool = True,
+    stored: Collection[int] = (),
+    merged: Collection[int] = (),
 ) -> tuple[tuple[KernelStep, ...], ...]:
     """Return the steps of a region as groups in an executable order; the last step of each gives its result.
 
@@ -51,11 +56,14 @@ def fusion_groups(
         alone: Numbers of steps that are not fused.
         attention: Whether the products of attention are fused.
         stored: Numbers of steps whose results are stored, so that no later step joins them.
+        merged: Numbers of the last steps of groups that join their only reader, where the rules would keep
+            them apart.
     """
     groups = _Groups(line, alone, stored)
     groups.grow(groups.is_chain)
     groups.grow(groups.is_epilogue)
     groups.grow(groups.is_prologue)
+    groups.grow(lambda source, end: source in merged and groups.is_inlinable(source, end))
     if attention:
         groups.grow(groups.is_attention)
     return groups.in_order()
@@ -164,6 +172,14 @@ class _Groups:
             return False
         is_kept_in_place = self._shape(source) == self._shape(end) and self._is_read_by(source, _POINTWISE)
         return is_kept_in_place or self._is_read_by(source, _MOVE)
+
+    def is_inlinable(self, source: int, end: int) -> bool:
+        """Return whether a group without an anchor can be inlined into its reader.
+
+        An element that the reader uses several times may be computed as often.
+        """
+        is_opaque = self._kinds[end] is StepKind.OPAQUE
+        return not (is_opaque or self._has_loops[source]) and self._fits(source, end)
 
     def is_attention(self, source: int, end: int) -> bool:
         """Return whether a group is a softmax between two batched products, or the first of the products."""

@@ -12,6 +12,10 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(number) for number in text.split("+")}))
 
 
+def _truth(text: str) -> bool:
+    return text == "true"
+
+
 _READ: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
     {
         "lanes": int,
@@ -19,7 +23,8 @@ _READ: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "borders": _numbers,
         "form": str,
         "packing": str,
-        "in_place": lambda text: text == "true",
+        "in_place": _truth,
+        "merge": _truth,
     }
 )
 
@@ -37,6 +42,8 @@ class KernelDecision:
         packing: Mode of reading the right matrices of products, a value of `MatrixPacking`; "" for the rule,
             which also decides where a product lacks the mode.
         in_place: Whether a Concat, Slice or channel shuffle may do without a kernel.
+        merge: Whether a group without a convolution, product or reduction is computed where its only reader
+            reads it.
     """
 
     lanes: int | None = None
@@ -45,6 +52,7 @@ class KernelDecision:
     form: str = ""
     packing: str = ""
     in_place: bool = True
+    merge: bool = False
 
     def __str__(self) -> str:
         """Settings that are not left to the rules: "lanes=0:threads=1"."""
@@ -93,9 +101,9 @@ class KernelDecisions:
         return hash(str(self))
 
     @property
-    def has_borders(self) -> bool:
-        """Whether some group is to be split."""
-        return any(item.borders for item in self.by_key.values())
+    def change_groups(self) -> bool:
+        """Whether some group is to be split, or merged with its reader."""
+        return any(item.borders or item.merge for item in self.by_key.values())
 
     def of(self, key: str) -> KernelDecision:
         """Return the decision on a group."""

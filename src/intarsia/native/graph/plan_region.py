@@ -116,13 +116,14 @@ def _decided_groups(
         by_rule: Groups without decisions.
         keys: Keys of these.
     """
-    if not options.decisions.has_borders:
+    if not options.decisions.change_groups:
         groups = zip(by_rule, keys, strict=True)
         return [(steps, PlannedGroup(key, key, options.decisions.of(key))) for steps, key in groups]
     rule_keys = {number: key for steps, key in zip(by_rule, keys, strict=True) for number in _written(steps)}
     stored = _stored_steps(line, by_rule, keys, options.decisions)
+    merged = _merged_steps(line, by_rule, keys, options.decisions)
     decided = []
-    for steps in fusion_groups(line, alone, attention=options.attention, stored=stored):
+    for steps in fusion_groups(line, alone, attention=options.attention, stored=stored, merged=merged):
         key, rule_key = group_key(steps, line.values), rule_keys[steps[-1].outputs[0]]
         decided.append((steps, PlannedGroup(key, rule_key, options.decisions.of(key))))
     return decided
@@ -142,6 +143,18 @@ def _stored_steps(
         for border in decisions.of(key).borders
         if border < len(steps)
     )
+
+
+def _merged_steps(
+    line: StraightLine,
+    groups: Sequence[Sequence[KernelStep]],
+    keys: Sequence[str],
+    decisions: KernelDecisions,
+) -> frozenset[int]:
+    """Return the numbers of the last steps of the groups that decisions merge with their readers."""
+    position_of = {step: position for position, step in enumerate(line.steps)}
+    merged = (steps for steps, key in zip(groups, keys, strict=True) if decisions.of(key).merge)
+    return frozenset(position_of[steps[-1]] for steps in merged)
 
 
 def _rule_group(steps: Sequence[KernelStep]) -> RuleGroup:

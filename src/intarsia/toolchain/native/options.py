@@ -11,8 +11,9 @@ _OWNER: Final = ("native",)
 _ALGORITHM: Final = "(auto|direct|winograd_[246])"
 _FORM: Final = "form=(merged|padded|table)"
 _PACKING: Final = "packing=(unpacked|panels|along_sum)"
+_SWITCHES: Final = "in_place=false|merge=true"
 _DECISION: Final = (
-    rf"[0-9a-f]{{12}}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|{_FORM}|{_PACKING}|in_place=false))+"
+    rf"[0-9a-f]{{12}}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|{_FORM}|{_PACKING}|{_SWITCHES}))+"
 )
 
 LLVM_PASSES: Final = TargetOption(
@@ -74,7 +75,7 @@ DECISIONS: Final = register_option(
         str,
         "decisions on single kernels in place of native's rules, such as 3f9a0c11b2d4:lanes=0:threads=1, by "
         "the key of the kernel's operators: channels of a block, threads, borders of kernels, "
-        "form of a grouped convolution, packing of matrices, in place",
+        "form of a grouped convolution, packing of matrices, in place, merged with the reader",
         pattern=rf"{_DECISION}(,{_DECISION})*",
         toolchains=_OWNER,
         is_tuned=False,

@@ -23,6 +23,7 @@ from intarsia.tune.passes.tune_convolution_forms import TuneConvolutionForms
 from intarsia.tune.passes.tune_convolutions import TuneConvolutions
 from intarsia.tune.passes.tune_flags import TuneFlags
 from intarsia.tune.passes.tune_fusion_borders import TuneFusionBorders
+from intarsia.tune.passes.tune_fusion_merges import TuneFusionMerges
 from intarsia.tune.passes.tune_kernel_threads import TuneKernelThreads
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_libraries import TuneLibraries
@@ -41,6 +42,7 @@ __all__ = [
     "TuneConvolutions",
     "TuneFlags",
     "TuneFusionBorders",
+    "TuneFusionMerges",
     "TuneKernelThreads",
     "TuneLayout",
     "TuneLibraries",

@@ -99,6 +99,7 @@ def test_malformed_decisions_are_refused() -> None:
         "0123456789ab:tiles=1",
         "0123456789ab:form=dense",
         "0123456789ab:packing=both",
+        "0123456789ab:merge=false",
     ):
         with pytest.raises(UsageError, match="target option -decisions is"):
             target(text)
