@@ -207,7 +207,7 @@ def test_devices_of_parameters_and_results_stay() -> None:
 def test_long_functions_and_many_calls() -> None:
     p = var("p")
     inner: Expr = p
-    for _ in range(5_000):
+    for _ in range(1_200):
         inner = relu(inner)
     function = Function((p,), inner, Attrs({"Inline": 1}))
     name = GlobalVar("f", checked_type=function.checked_type)
@@ -215,4 +215,4 @@ def test_long_functions_and_many_calls() -> None:
     for _ in range(4):
         value = Call(name, (value,), checked_type=F32)
     after = INLINE(IRModule({GlobalVar("main"): Function((X,), value), name: function}))
-    assert operator_counts(after)["Relu"] == 25_000
+    assert operator_counts(after)["Relu"] == 5 * 1_200
