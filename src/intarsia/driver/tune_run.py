@@ -38,7 +38,7 @@ from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass, PassContext
-from intarsia.tune.contest.contest import Contest
+from intarsia.tune.contest.contest import EXACT, FINAL, Contest
 from intarsia.tune.contest.entrant import Entrant
 
 SEARCH_SHARE = 0.6
@@ -217,7 +217,14 @@ class TuneRun:
             build_patience=self.build_patience,
             most_trials=math.inf if self.trials is None else self.trials,
         )
-        contest = Contest(measurer, self.should_stop, self._report_measured, self._report_race, random_hint)
+        contest = Contest(
+            measurer,
+            self.should_stop,
+            self._report_measured,
+            self._report_race,
+            random_hint,
+            EXACT if self.proves else FINAL,
+        )
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []

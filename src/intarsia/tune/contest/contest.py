@@ -23,8 +23,12 @@ from intarsia.tune.contest.entrant import CandidateKey, Entrant
 HOPELESS = 3.0
 """Ratio to the fastest latency above which a candidate does not race."""
 
-FINAL = RacePolicy(margin=0.005, min_rounds=20, max_rounds=400)
-"""Policy of the race: a difference of half a percent counts as equal."""
+FINAL = RacePolicy(margin=0.02, min_rounds=10, max_rounds=400)
+"""Policy of the race: a difference of two percent counts as equal, which takes a few rounds to show; half a
+percent takes ten times as many rounds where times vary by two percent."""
+
+EXACT = RacePolicy(margin=0.005, min_rounds=20, max_rounds=400)
+"""Policy of the race of a run that is to prove its result: a difference of half a percent counts as equal."""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,7 @@ class Contest:
         on_measured: Function that is called with the progress of single measurements.
         on_raced: Function that is called with the completed share of the race, from 0 to 1.
         random_text: Hint for a model that draws random numbers; "" if it draws none.
+        policy: Policy of the race.
         entrants: Candidates so far.
         notes: Remarks on how the winner was found, in sentences.
     """
@@ -55,6 +60,7 @@ class Contest:
     on_measured: Callable[[MeasureProgress], object] = silent
     on_raced: Callable[[float], object] = silent
     random_text: str = ""
+    policy: RacePolicy = FINAL
     entrants: list[Entrant] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _fates: dict[str, _Fate] = field(default_factory=dict)
@@ -182,7 +188,7 @@ class Contest:
 
     def _run_race(self, finalists: Sequence[Entrant], seconds: float, seed: int) -> None:
         limits = RaceLimits(
-            replace(FINAL, seed=seed), seconds, self.should_stop, partial(self._on_turn, seconds)
+            replace(self.policy, seed=seed), seconds, self.should_stop, partial(self._on_turn, seconds)
         )
         self.on_raced(0.0)
         raced = self.measurer.race({item.name: item.input for item in finalists}, limits)
@@ -190,7 +196,7 @@ class Contest:
         self.on_raced(1.0)
 
     def _on_turn(self, most: float, rounds: int, seconds: float) -> None:
-        share = max(seconds / most, rounds / FINAL.max_rounds)
+        share = max(seconds / most, rounds / self.policy.max_rounds)
         self.on_raced(min(1.0, share))
 
     def _note_race(self, raced: Raced) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from tests.collage_programs import program
@@ -14,13 +16,15 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.policy import RacePolicy
+from intarsia.measure.race.racing import race
 from intarsia.measure.race.result import Dropped, DropReason, RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import LocalTestbed, Measured
 from intarsia.support.errors import VerificationError
 from intarsia.target import Host, Target
 from intarsia.tune.contest.candidate_record import Status
-from intarsia.tune.contest.contest import Contest
+from intarsia.tune.contest.contest import EXACT, FINAL, Contest
 from intarsia.tune.contest.entrant import Entrant
 
 WORKLOAD = Workload(program("def @main(%x: T) { Exp(Softmax(%x)) }"), "planted")
@@ -32,6 +36,7 @@ class PlannedTestbed(LocalTestbed):
 
     def __init__(self, samples: Mapping[str, Sequence[float]], dropped: Sequence[str]) -> None:
         self.host = Host.detect()
+        self.policies: list[RacePolicy] = []
         self.planned = tuple(
             RacedCandidate(name, tuple(times), DROPPED if name in dropped else None)
             for name, times in samples.items()
@@ -46,6 +51,7 @@ class PlannedTestbed(LocalTestbed):
             yield Measured(item, Outcome(MeasureError.OK, "", (1.0,) * 6), 1.0)
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+        self.policies.append(limits.policy)
         entered = tuple(each for each in self.planned if each.name in racers)
         rounds = max(len(each.samples) for each in entered)
         return Raced(RaceResult(entered[0].name, RaceEnd.SECONDS_SPENT, entered, rounds), {})
@@ -208,3 +214,24 @@ def test_a_race_that_was_stopped_before_its_first_round_confirms_nothing() -> No
     contest.enter([Entrant(name, ENTRANTS[name]) for name in ("mix", "one")])
     assert contest.decide(1.0, 0).name == "one"
     assert contest.notes
+
+
+def test_two_programs_as_fast_as_each_other_do_not_race_for_long() -> None:
+    """Noise of two percent: the old margin of half a percent takes at least three times the rounds."""
+
+    def rounds(seed: int, policy: RacePolicy) -> int:
+        noise = random.Random(seed)
+        return race(
+            ("one", "two"), lambda _: 1 + abs(noise.gauss(0, 0.02)), replace(policy, seed=seed)
+        ).rounds
+
+    totals = [sum(rounds(seed, policy) for seed in range(10)) for policy in (FINAL, EXACT)]
+    assert 3 * totals[0] < totals[1]
+
+
+def test_the_race_has_the_policy_of_the_contest() -> None:
+    testbed = PlannedTestbed({"one": STEADY, "two": STEADY}, ())
+    contest = Contest(Measurer(testbed), lambda: False, policy=EXACT)
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two")], MeasureBudget())
+    contest.decide(1.0, 3)
+    assert testbed.policies == [replace(EXACT, seed=3)]
