@@ -56,7 +56,8 @@ class CollageOptions:
         shrink: Whether costs are shrunk by their uncertainty.
         conflicts: Pairs of toolchains, each in order of the alphabet, that must not occur together.
         worth: Factor that a mix must be able to gain over the best toolchain alone, judged by single
-            operators; with less in sight the search ends with what is measured. 1: it goes on in any case.
+            operators; with less in sight, or without the time to judge it, the search ends with what is
+            measured. 1: it goes on in any case.
     """
 
     covers: int = 4
@@ -153,8 +154,8 @@ class FunctionSearch:
         """Search, with the last resort where the others turn out to be unable."""
         shares = work_shares(graph)
         self._estimate_first(candidates, shares)
-        if self._is_hopeless(shares):
-            cover = self._problem(graph, candidates, shares)
+        if self._note:
+            cover = self._problem(graph, candidates, shares, NO_BOUNDARIES)
             settled = self._search_known(cover)
             if isinstance(settled, SearchResult):
                 return _SearchedCovers(cover, settled, 0.0, is_exact=False)
@@ -189,11 +190,15 @@ class FunctionSearch:
             candidate for candidate in _single_operators(others, shares) if candidate not in self._estimates
         ]
         begun = self.estimator.seconds_left()
+        least = (1 - self.options.single_share) * begun
         for first in range(0, len(singles), _BATCH):
-            is_late = self.estimator.seconds_left() < (1 - self.options.single_share) * begun
-            if is_late or self._is_hopeless(shares):
+            left = self.estimator.seconds_left()
+            if self._is_hopeless(shares, begun - left, max(0.0, left - least)) or left < least:
                 break
             self._estimate(singles[first : first + _BATCH])
+        left = self.estimator.seconds_left()
+        is_late = any(candidate not in self._estimates for candidate in singles)
+        self._is_hopeless(shares, begun - left, 0.0 if is_late else math.inf)
         able = {
             index
             for candidate in others
@@ -206,16 +211,34 @@ class FunctionSearch:
         )
         self._estimate([candidate for candidate in last if candidate not in self._held_back])
 
-    def _is_hopeless(self, shares: Mapping[int, float]) -> bool:
-        """Whether no mix is worth searching, judged by the operators that were measured singly."""
+    def _is_hopeless(self, shares: Mapping[int, float], used: float, left: float) -> bool:
+        """Whether no mix is worth searching, judged by the operators that were measured singly.
+
+        Nor is it if too few can be measured in time: a search among guesses takes as long, and finds nothing.
+
+        Args:
+            shares: Share of each node in the time of the program.
+            used: Seconds that measuring single operators has taken so far.
+            left: Seconds that are left for them.
+        """
+        if self._note or self.options.worth <= 1:
+            return bool(self._note)
         gain = mix_gain(self._known_seconds(), shares)
-        if gain.share < _JUDGED or gain.factor >= self.options.worth:
-            return False
-        self._note = (
-            f"no mix of toolchains can gain more than {100 * (gain.factor - 1):.1f} %, judged by single "
-            f"operators with {100 * gain.share:.0f} % of the work"
-        )
-        return True
+        if gain.share >= _JUDGED:
+            if gain.factor < self.options.worth:
+                self._note = (
+                    f"no mix of toolchains can gain more than {100 * (gain.factor - 1):.1f} %, judged by "
+                    f"single operators with {100 * gain.share:.0f} % of the work"
+                )
+        elif gain.share > 0 and math.isfinite(gain.factor):
+            # The operators with most work are measured first, so that the others take at least as long.
+            needed = used * (_JUDGED - gain.share) / gain.share
+            if needed > left:
+                self._note = (
+                    f"single operators with {100 * gain.share:.0f} % of the work were measured in "
+                    f"{used:.1f} s, and it takes {100 * _JUDGED:.0f} % to judge mixes"
+                )
+        return bool(self._note)
 
     def _known_seconds(self) -> dict[CandidatePartition, float]:
         return {
@@ -247,11 +270,16 @@ class FunctionSearch:
         return list(estimates)
 
     def _problem(
-        self, graph: DataflowGraph, candidates: Sequence[CandidatePartition], shares: Mapping[int, float]
+        self,
+        graph: DataflowGraph,
+        candidates: Sequence[CandidatePartition],
+        shares: Mapping[int, float],
+        boundaries: BoundaryCosts | None = None,
     ) -> GraphCover:
         costed = [candidate.with_cost(self._cost(candidate)) for candidate in candidates]
         bounds = lower_bounds(costed, self._known_seconds(), shares)
-        return GraphCover.of(graph, costed, self.boundaries, self.options.conflicts, bounds)
+        boundaries = self.boundaries if boundaries is None else boundaries
+        return GraphCover.of(graph, costed, boundaries, self.options.conflicts, bounds)
 
     def _cost(self, candidate: CandidatePartition) -> Cost:
         if candidate in self._held_back:

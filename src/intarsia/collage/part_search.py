@@ -102,7 +102,8 @@ class PartSearch:
             return given
         is_measured = self.options.estimator == MEASURED
         self._collaged = self._measured(mod) if is_measured else self._estimated(mod)
-        mixed = mixed_placements(mod, self._collaged) if self._collaged is not None else []
+        collaged = self._collaged if self._is_worth else None
+        mixed = [] if collaged is None else mixed_placements(mod, collaged)
         return list(dict.fromkeys((*given, *mixed)))
 
     def evolve(self, candidate_of: Callable[[Placement], Trace]) -> None:

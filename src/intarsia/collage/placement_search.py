@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final, Protocol
 
+from intarsia.collage.collage_partition import MEASURED
 from intarsia.collage.evolution.placement_space import is_whole
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.part_search import PartOptions, PartSearch
@@ -32,6 +33,18 @@ from intarsia.tune.whole_evaluator import WholeEvaluator
 PASS_SHARE: Final = 0.5
 """Share of the time that passes on whole programs may take where parts are searched behind them: passes go on
 as long as there is time, and a mix may gain where they cannot. A rule of thumb, not measured."""
+
+MIX_REACH: Final = 2.0
+"""Ratio to the fastest whole above which a toolchain that runs the whole program gets no parts: an engine
+that needs twice the time of another is hardly the faster one on enough operators. A rule of thumb; in the
+mixes that win in `benchmarks.mixed_models` the slower toolchain lacks an operator."""
+
+EVOLUTION_REACH: Final = 1.1
+"""Ratio of the best mix to the fastest whole, each measured end to end, above which mixes are not evolved."""
+
+UNPROVEN: Final = 1.02
+"""Ratio of single measurements that noise makes: with less gain parts are searched in the unchanged program,
+of which the reference result and the wholes are known already."""
 
 PLACEMENT: Final = "placement"
 """Name of the instruction."""
@@ -113,10 +126,18 @@ class PlacementSearch:
         if not wholes:
             return trace.copy()
         evaluate([whole.placed for whole in wholes], self.ctx)
-        best = min(wholes, key=lambda whole: whole.cost)
-        parts = self._parts(best.opened, wholes)
+        parts = self._parts(self._opened(wholes), wholes)
         evaluate(parts, self.ctx)
         return select_best_candidate([*(whole.placed for whole in wholes), *parts])
+
+    def _opened(self, wholes: Sequence[WholeCandidate]) -> Trace:
+        """The program of the best whole; the unchanged one if passes have not clearly made it faster."""
+        best = min(wholes, key=lambda whole: whole.cost)
+        unproven = UNPROVEN * best.cost
+        unchanged = next(
+            (whole for whole in wholes if whole.cost <= unproven and not whole.opened.size), None
+        )
+        return (unchanged or best).opened
 
     def _best_on_devices(self, trace: Trace) -> Trace:
         """The best placement of parts, each on one device: no toolchain runs all of the program."""
@@ -230,12 +251,30 @@ class PlacementSearch:
                 break
             candidate_of(placement)
         evaluate(candidates, self.ctx)
-        if self.options.evolves and not self._is_over:
+        if self.options.evolves and not self._is_over and self._can_catch_up(candidates, wholes):
             parts.evolve(candidate_of)
         return candidates
 
+    def _can_catch_up(self, mixes: Sequence[Trace], wholes: Sequence[WholeCandidate]) -> bool:
+        """Whether mixes that evolve from these may still become faster than the fastest whole.
+
+        Mixes of estimated parts say little: they are always evolved.
+        """
+        if self.options.estimator != MEASURED or self.ctx.control.proves:
+            return True
+        whole = min((whole.cost for whole in wholes), default=inf)
+        best = min((mix.cost for mix in mixes), default=inf)
+        if not isfinite(whole) or not mixes or best <= EVOLUTION_REACH * whole:
+            return True
+        ratio = f"the best one takes {best / whole:.2f} times as long as the fastest toolchain alone"
+        self.ctx.control.skip("the evolution of mixes", ratio if isfinite(best) else "none of them works")
+        return False
+
     def _part_targets(self, wholes: Sequence[WholeCandidate]) -> tuple[Target, ...]:
-        """The targets of parts: with the options that made the program fastest on each toolchain."""
+        """The targets of parts: with the options that made the program fastest on each toolchain.
+
+        Those that are far slower with the whole program have none, if the placement says how far is too far.
+        """
         best: dict[Target, tuple[float, Target]] = {target: (inf, target) for target in self.targets}
         for whole in wholes:
             marked = [function.target for function in marked_functions(whole.placed.out_mod)]
@@ -243,7 +282,15 @@ class PlacementSearch:
             for plain, (cost, _) in best.items():
                 if target is not None and target.toolchain == plain.toolchain and whole.cost < cost:
                     best[plain] = whole.cost, target
-        return tuple(dict.fromkeys(target for _, target in best.values()))
+        fastest = min((cost for cost, _ in best.values()), default=inf)
+        limited = self.options.reach is not None and isfinite(fastest) and not self.ctx.control.proves
+        for cost, target in best.values() if limited else ():
+            if isfinite(cost) and cost > MIX_REACH * fastest:
+                ratio = f"it takes {cost / fastest:.1f} times as long as the fastest for the whole program"
+                self.ctx.control.skip(f"parts on {target.toolchain}", ratio)
+        most = MIX_REACH * fastest if limited else inf
+        near = [target for cost, target in best.values() if cost <= most or not isfinite(cost)]
+        return tuple(dict.fromkeys(near))
 
     def _ended(self, placed: Trace, node: TuningNode) -> Trace:
         """A candidate behind the passes that decide on functions of toolchains."""

@@ -66,7 +66,7 @@ def search_placements(
     estimator, boundaries = part_costs(measurer, workload, targets, seconds)
     options = CollageOptions(covers=covers, conflicts=declared_conflicts(), worth=worth)
     result = collage(workload.module, gather_partition_specs(targets), estimator, boundaries, options)
-    return SearchedPartitions(result, boundaries)
+    return SearchedPartitions(result, boundaries.without_deferred())
 
 
 def mixed_placements(mod: IRModule, collage: CollageResult) -> list[Placement]:

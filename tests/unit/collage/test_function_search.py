@@ -12,6 +12,7 @@ from tests.collage_programs import program
 
 from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
+from intarsia.collage.costs.boundary_costs import BoundaryCosts, Crossing, DeferredCrossings
 from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.function_cover import CoverRecord, FunctionCover
 from intarsia.collage.function_search import DEFAULT_OPTIONS, CollageOptions, FunctionSearch
@@ -237,3 +238,37 @@ def test_the_report_is_told() -> None:
 def test_nobody_runs_it() -> None:
     with pytest.raises(UnsupportedModelError, match="no toolchain runs all of function 'main': Relu"):
         searched(Table({}))
+
+
+RIVALS = (GRAPH_STYLE, spec("two", graph_style_rule(lambda _: True)), REFERENCE_SPEC, HOST_SPEC)
+WORTH = replace(PLAIN, worth=1.03)
+
+
+def rival_costs(two: float, **limits: float) -> Table:
+    singles = {("two", "Relu"): two, ("two", "Abs"): 2.0, ("two", "Tanh"): 2.0}
+    return Table({**ALL, **singles, ("two", "Relu+Abs+Tanh"): 4.0}, **limits)
+
+
+def test_without_the_time_to_judge_mixes_none_is_guessed() -> None:
+    """Two wholes and one operator on both: the other operators would take as long each."""
+    table = rival_costs(0.5, seconds=4.0)
+    found = searched(table, WORTH, specs=RIVALS)
+    assert "it takes 60 % to judge mixes" in found.note
+    assert len(found.best.partitions) == 1
+    assert not searched(rival_costs(0.5, seconds=4.0), PLAIN, specs=RIVALS).note
+    assert not searched(rival_costs(0.5), WORTH, specs=RIVALS).note
+
+
+def test_a_search_that_finds_no_mix_worth_trying_needs_no_boundaries() -> None:
+    looks = list[str]()
+
+    def measure() -> Mapping[tuple[str, str], Crossing]:
+        looks.append("measured")
+        return {}
+
+    for two in (1.0, 0.5):
+        boundaries = BoundaryCosts(DeferredCrossings(measure))
+        search = FunctionSearch("main", program(CHAIN)["main"], RIVALS, rival_costs(two), boundaries, WORTH)
+        assert bool(search.run().note) == (two == 1.0)
+        assert looks == (["measured"] if two == 0.5 else [])
+        assert not boundaries.without_deferred().crossings

@@ -14,9 +14,10 @@ from tests.collage_programs import program
 from tests.mock_cost_estimator import MockCostEstimator
 from tests.tuning_passes import Deciding
 
+from intarsia.collage.collage_partition import MEASURED
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
 from intarsia.collage.placement.placement import Placement
-from intarsia.collage.placement_search import PlacementSearch
+from intarsia.collage.placement_search import PlacementSearch, WholeCandidate
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.candidate_task import Outcome
@@ -30,6 +31,8 @@ from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.target import Host, Target
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
+from intarsia.tune.choice import Choice
+from intarsia.tune.instruction import Instruction
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.tuned_candidate import decisions_and_base
 
@@ -162,3 +165,51 @@ def test_parts_are_searched_where_no_toolchain_runs_the_whole() -> None:
                     yield from super().measure([item])
 
     assert best(NoWholes()).perf == 8 * 1.5
+
+
+FAR = {**SECONDS, ("one", "Softmax"): 12.0}
+"""Toolchain one takes more than three times as long as the other one for the whole program."""
+
+
+def test_a_toolchain_far_behind_gets_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SECONDS, ("one", "Softmax"), FAR["one", "Softmax"])
+    testbed = PlantedTestbed()
+    search, trace = searching(testbed)
+    assert search.best(trace).perf == 16.5
+    assert len(testbed.asked) == 2
+    (skipped,) = search.ctx.control.skipped
+    assert str(skipped) == "parts on one: it takes 3.2 times as long as the fastest for the whole program"
+
+
+def test_a_run_that_proves_gives_parts_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SECONDS, ("one", "Softmax"), FAR["one", "Softmax"])
+    assert best(PlantedTestbed(), proves=True).perf == 8 * 1.5
+
+
+def test_mixes_of_measured_parts_that_are_far_behind_are_not_evolved() -> None:
+    search, trace = searching(PlantedTestbed(), tuning=replace(TUNING, estimator=MEASURED))
+    whole, slow = (replace_cost(trace, cost) for cost in (1.0, 1.2))
+    wholes = [WholeCandidate(trace, whole)]
+    assert not search._can_catch_up([slow], wholes)
+    assert search._can_catch_up([replace_cost(trace, 1.05)], wholes)
+    assert search._can_catch_up([slow], [])
+    (skipped,) = search.ctx.control.skipped
+    assert "1.20 times as long as the fastest toolchain alone" in str(skipped)
+
+
+@pytest.mark.parametrize(("gain", "is_kept"), [(1.01, False), (1.1, True)])
+def test_parts_are_of_the_changed_program_only_if_it_is_clearly_faster(gain: float, *, is_kept: bool) -> None:
+    search, trace = searching(PlantedTestbed())
+    changed = trace.copy()
+    changed.add(Instruction("decision", {"done": Choice()}), "done", search.ctx)
+    wholes = [
+        WholeCandidate(trace, replace_cost(trace, gain)),
+        WholeCandidate(changed, replace_cost(trace, 1.0)),
+    ]
+    assert search._opened(wholes) is (changed if is_kept else trace)
+
+
+def replace_cost(trace: Trace, cost: float) -> Trace:
+    copied = trace.copy()
+    copied.perf = cost
+    return copied

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,37 @@ class Crossing:
 FREE = Crossing()
 
 
+class DeferredCrossings(Mapping[tuple[str, str], Crossing]):
+    """Crossings that are measured on the first look: a search that needs none measures none.
+
+    Args:
+        measure: Function that measures them.
+    """
+
+    def __init__(self, measure: Callable[[], Mapping[tuple[str, str], Crossing]]) -> None:
+        self._measure = measure
+        self._measured: Mapping[tuple[str, str], Crossing] | None = None
+
+    @property
+    def known(self) -> Mapping[tuple[str, str], Crossing]:
+        """The crossings that were measured; none before the first look."""
+        return {} if self._measured is None else self._measured
+
+    def __getitem__(self, pair: tuple[str, str]) -> Crossing:
+        return self._all()[pair]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> Mapping[tuple[str, str], Crossing]:
+        if self._measured is None:
+            self._measured = self._measure()
+        return self._measured
+
+
 @dataclass(frozen=True, slots=True)
 class BoundaryCosts:
     """The border costs of a host.
@@ -36,6 +67,11 @@ class BoundaryCosts:
     crossings: Mapping[tuple[str, str], Crossing] = field(default_factory=lambda: MappingProxyType({}))
     calls: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     run_seconds: float = 0.0
+
+    def without_deferred(self) -> BoundaryCosts:
+        """Return the costs with the crossings that are measured; deferred ones stay unmeasured, and free."""
+        crossings = self.crossings
+        return replace(self, crossings=crossings.known) if isinstance(crossings, DeferredCrossings) else self
 
     def dispatch(self, spec: str) -> float:
         """Seconds that one partition of a spec costs beyond its inside."""

@@ -63,6 +63,19 @@ def measure_boundaries(
     return BoundaryCosts(crossings, run_seconds=run_seconds)
 
 
+def measure_run(measurer: Measurer) -> float:
+    """Measure the seconds of every run of a program besides its kernels, or find them in the database.
+
+    Args:
+        measurer: Measures, and keeps what is measured.
+
+    Raises:
+        IntarsiaError: Measuring is impossible.
+    """
+    (result,) = measurer.measure([_nothing()])
+    return result.cost if result is not None and result.is_ok else 0.0
+
+
 def _crossing(
     seconds: Mapping[tuple[str, ...], float], first: str, second: str, run_seconds: float
 ) -> Crossing:

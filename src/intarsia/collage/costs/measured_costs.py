@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from intarsia.collage.costs.boundary_costs import BoundaryCosts
+from intarsia.collage.costs.boundary_costs import BoundaryCosts, Crossing, DeferredCrossings
 from intarsia.collage.costs.captured_values import CapturedValues
-from intarsia.collage.costs.measure_boundaries import measure_boundaries
+from intarsia.collage.costs.measure_boundaries import measure_boundaries, measure_run
 from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.ir import IRModule
@@ -55,7 +55,10 @@ def measured_costs(
 def part_costs(
     measurer: Measurer, workload: Workload, targets: Sequence[Target], seconds: float
 ) -> tuple[MeasuredCostEstimator, BoundaryCosts]:
-    """An estimator of what parts of a workload's program cost, and the border costs, which are measured now.
+    """An estimator of what parts of a workload's program cost, and the border costs.
+
+    Borders are measured when they are first looked at: many pairs of toolchains, each with several sizes,
+    take as long as many parts, and a search that finds no mix worth trying needs none.
 
     Args:
         measurer: Measurer, with the database of earlier measurements.
@@ -67,9 +70,13 @@ def part_costs(
         IntarsiaError: Measuring is impossible.
     """
     begun = measurer.spent
-    every = dict.fromkeys((*targets, REFERENCE_TARGET))
-    boundaries = measure_boundaries(measurer, list(every), BORDER_SHARE * seconds)
-    mod = workload.module
+    run_seconds = measure_run(measurer)
+    every, mod = dict.fromkeys((*targets, REFERENCE_TARGET)), workload.module
+
+    def crossings() -> Mapping[tuple[str, str], Crossing]:
+        return measure_boundaries(measurer, list(every), BORDER_SHARE * seconds).crossings
+
+    boundaries = BoundaryCosts(DeferredCrossings(crossings), run_seconds=run_seconds)
     values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), measurer.testbed)
     left = max(0.0, seconds - (measurer.spent - begun))
-    return MeasuredCostEstimator(measurer, mod, values, boundaries.run_seconds, left), boundaries
+    return MeasuredCostEstimator(measurer, mod, values, run_seconds, left), boundaries
