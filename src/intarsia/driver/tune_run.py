@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +29,7 @@ from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import trials_for
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureProgress, Measurer
-from intarsia.measure.testbed import Testbed
+from intarsia.measure.testbed import EarlyBuilder, Testbed
 from intarsia.measure.work import random_text
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
@@ -37,6 +38,7 @@ from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.toolchain.native.toolchain import Native
 from intarsia.transform import Pass, PassContext
 from intarsia.tune.contest.contest import EXACT, FINAL, Contest
 from intarsia.tune.contest.entrant import Entrant
@@ -108,20 +110,36 @@ class TuneRun:
         repeated = self._repeat_finished(start)
         if repeated is not None:
             return repeated
-        begun = time.perf_counter()
-        self.testbed.prepare(self.workload)
-        result = self._after_judging(time.perf_counter() - begun)._measure(start)
+        entrants = self._first_entrants()
+        result = self._after_judging(self._prepare(entrants))._measure(entrants, start)
         self._store(result)
         return result
+
+    def _prepare(self, entrants: Sequence[Entrant]) -> float:
+        """Compute the reference result while the first candidates are built, and return the seconds it took.
+
+        Judges compute on one core most of the time, and compiling takes longer than judging.
+        """
+        measurer = self._measurer()
+        able = [entrant.input for entrant in entrants if not entrant.refusal]
+        new = [item for item in able if not measurer.knows(item)]
+        most = len(new) if self.trials is None else self.trials
+        # Native code takes longest to compile: the others are built beside it.
+        ordered = sorted(new[:most], key=lambda item: item.target.toolchain != Native.name)
+        early = self.testbed if isinstance(self.testbed, EarlyBuilder) and not self.should_stop() else None
+        with nullcontext() if early is None else early.building(ordered):
+            begun = time.perf_counter()
+            self.testbed.prepare(self.workload)
+            return time.perf_counter() - begun
 
     def _after_judging(self, seconds: float) -> TuneRun:
         """Return the run with the budget that computing the reference has left, at least half of it."""
         counted = max(0.0, seconds - FREE_JUDGING)
         return replace(self, seconds=max(LEAST_LEFT * self.seconds, self.seconds - counted))
 
-    def _measure(self, start: float) -> TuneResult:
-        """Measure the baselines, search, and race the best."""
-        contest = self._measure_baselines()
+    def _measure(self, entrants: Sequence[Entrant], start: float) -> TuneResult:
+        """Measure the first candidates, search, and race the best."""
+        contest = self._measure_baselines(entrants)
         pipeline = self._search(contest).run()
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
         return self._finish(contest, winner, pipeline, start)
@@ -207,28 +225,33 @@ class TuneRun:
     def _search_seconds(self) -> float:
         return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
 
-    def _measure_baselines(self) -> Contest:
-        """Measure each toolchain alone, regardless of the time, so that the result is never slower."""
-        random_hint = random_text(self.workload.module)
-        measurer = Measurer(
+    def _measurer(self) -> Measurer:
+        return Measurer(
             self.testbed,
             self.database,
             patience=self.patience,
             build_patience=self.build_patience,
             most_trials=math.inf if self.trials is None else self.trials,
         )
+
+    def _first_entrants(self) -> list[Entrant]:
+        """Return each toolchain alone, and the plan of an earlier run if it is another program."""
+        first = baselines(self.workload, self.targets)
+        planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
+        return first if planned is None else [*first, planned]
+
+    def _measure_baselines(self, entrants: Sequence[Entrant]) -> Contest:
+        """Measure each toolchain alone, regardless of the time, so that the result is never slower."""
+        random_hint = random_text(self.workload.module)
         contest = Contest(
-            measurer,
+            self._measurer(),
             self.should_stop,
             self._report_measured,
             self._report_race,
             random_hint,
             EXACT if self.proves else FINAL,
         )
-        first = baselines(self.workload, self.targets)
-        planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
-        first += [planned] if planned is not None else []
-        contest.enter(first)
+        contest.enter(entrants)
         if self.plan is None and self._search_seconds and self._is_free(contest):
             self._enter_relative(contest)
         return contest

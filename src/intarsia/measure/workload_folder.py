@@ -54,6 +54,9 @@ class WorkloadFolder:
     ) -> Self:
         """Write a workload below a folder, with inputs and reference result, unless it is there already.
 
+        Where another process adds the reference result later, `add_reference` does nothing: candidates can be
+        built without it.
+
         Args:
             workload: Its special inputs are used; other inputs are random.
             parent: Holds one folder for each workload, named by its digest.

@@ -244,9 +244,9 @@ RIVALS = (GRAPH_STYLE, spec("two", graph_style_rule(lambda _: True)), REFERENCE_
 WORTH = replace(PLAIN, worth=1.03)
 
 
-def rival_costs(two: float, **limits: float) -> Table:
+def rival_costs(two: float, seconds: float = math.inf) -> Table:
     singles = {("two", "Relu"): two, ("two", "Abs"): 2.0, ("two", "Tanh"): 2.0}
-    return Table({**ALL, **singles, ("two", "Relu+Abs+Tanh"): 4.0}, **limits)
+    return Table({**ALL, **singles, ("two", "Relu+Abs+Tanh"): 4.0}, seconds)
 
 
 def test_without_the_time_to_judge_mixes_none_is_guessed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from intarsia.measure.testbed import local
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.support.errors import ExecutionError
 from intarsia.tune.contest.candidate_record import Status
+from intarsia.tune.contest.entrant import Entrant
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("openvino")
@@ -74,9 +76,9 @@ def test_judging_counts_against_the_budget_and_leaves_half_of_it(monkeypatch: py
     seconds: list[float] = []
     measured = tune_run.TuneRun._measure
 
-    def noted(run: tune_run.TuneRun, start: float) -> object:
+    def noted(run: tune_run.TuneRun, entrants: Sequence[Entrant], start: float) -> object:
         seconds.append(run.seconds)
-        return measured(run, start)
+        return measured(run, entrants, start)
 
     monkeypatch.setattr(tune_run.TuneRun, "_measure", noted)
     monkeypatch.setattr(tune_run, "FREE_JUDGING", 0.0)

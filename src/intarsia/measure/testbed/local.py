@@ -7,9 +7,9 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Final, Self
@@ -28,6 +28,7 @@ from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.callbacks import silent
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.files import folder_size
 from intarsia.target import Host
@@ -119,6 +120,10 @@ class LocalTestbed(ClosedOnExit):
     on_wait: Callable[[str], None] | None = None
     clock: Callable[[], float] = time.monotonic
     _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
+    _complete: set[str] = field(default_factory=set)
+    """Digests of the workloads that have their reference result."""
+    _built_early: dict[Path, tuple[Future[Outcome], float]] = field(default_factory=dict)
+    """Finished builds of candidates that are not measured yet, with their share of the seconds."""
     _kept: dict[Path, str] = field(default_factory=dict)
     """Artifacts in the order they were made, with their workload."""
     _thrown_away: list[Path] = field(default_factory=list)
@@ -178,16 +183,42 @@ class LocalTestbed(ClosedOnExit):
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare; the reference result is computed in a worker."""
+        folder = self._given(workload)
+        if workload.digest not in self._complete:
+            if workload.expected is None:
+                add_reference(self.runner.pool, folder.path, self.limits.run_seconds)
+            self._complete.add(workload.digest)
+        return folder
+
+    def _given(self, workload: Workload) -> WorkloadFolder:
+        """Write the files of a workload that builds need: all but the reference result."""
         if workload.digest not in self._workloads:
-            add = partial(add_reference, self.runner.pool, seconds=self.limits.run_seconds)
             parent = self.folder.path / "workloads"
             self._workloads[workload.digest] = WorkloadFolder.write(
-                workload, parent, self.seed, add, self._constants
+                workload, parent, self.seed, silent, self._constants
             )
         return self._workloads[workload.digest]
 
+    @contextlib.contextmanager
+    def building(self, inputs: Sequence[MeasureInput]) -> Iterator[None]:
+        """See EarlyBuilder.building."""
+        distinct = {self._artifact(item): item for item in inputs}
+        if not distinct:
+            yield
+            return
+        with shared_host(on_wait=self.on_wait):
+            start = self.clock()
+            futures = {artifact: self._start_build(item) for artifact, item in distinct.items()}
+            yield
+            wait([future for future in futures.values() if future is not None])
+            seconds = (self.clock() - start) / len(futures)
+        self._built_early |= {
+            artifact: (future, seconds) for artifact, future in futures.items() if future is not None
+        }
+
     def forget(self, workload: Workload) -> None:
         """Remove the files of a workload that is not measured any more."""
+        self._complete.discard(workload.digest)
         folder = self._workloads.pop(workload.digest, None)
         if folder is None:
             return
@@ -256,9 +287,13 @@ class LocalTestbed(ClosedOnExit):
         with shared_host(on_wait=self.on_wait):
             start, timed_out_seconds = self.clock(), 0.0
             futures: dict[Path, Future[Outcome] | None] = {}
+            earlier: dict[Path, float] = {}
             for item in inputs:
-                if self._artifact(item) not in futures:  # equal ones are built once
-                    futures[self._artifact(item)] = self._start_build(item)
+                artifact = self._artifact(item)
+                if artifact in self._built_early:
+                    futures[artifact], earlier[artifact] = self._built_early.pop(artifact)
+                elif artifact not in futures:  # equal ones are built once
+                    futures[artifact] = self._start_build(item)
             if any(futures.values()):  # files go while there is something to wait for
                 self._make_room(set(futures), kept_bytes)
             for item in inputs:
@@ -272,7 +307,7 @@ class LocalTestbed(ClosedOnExit):
                     timed_out_seconds = seconds = self.builder.timeout_s
                 else:
                     seconds = max(0.0, self.clock() - start - timed_out_seconds) / len(inputs)
-                yield item, outcome, seconds
+                yield item, outcome, seconds + earlier.get(self._artifact(item), 0.0)
 
     def _start_build(self, item: MeasureInput) -> Future[Outcome] | None:
         """Start to build a candidate; None if its artifact exists already."""
@@ -280,7 +315,7 @@ class LocalTestbed(ClosedOnExit):
         if artifact.exists():
             return None
         self._kept[artifact] = item.workload.digest
-        return self.builder.submit(item, self.prepare(item.workload))
+        return self.builder.submit(item, self._given(item.workload))
 
     def _run(self, item: MeasureInput) -> Outcome:
         built = Built(str(item.target), self._artifact(item))
@@ -294,7 +329,7 @@ class LocalTestbed(ClosedOnExit):
         return outcome
 
     def _artifact(self, item: MeasureInput) -> Path:
-        return self.builder.artifact(item, self.prepare(item.workload))
+        return self.builder.artifact(item, self._given(item.workload))
 
     def _throw_away(self, path: Path) -> None:
         """Move a folder away now, and remove it later."""

@@ -58,6 +58,7 @@ class Lane(LocalTestbed):
         """The workload of a folder that is complete already; `prepare` is to find it."""
         workload = _FolderWorkload(IRModule({}), folder.path.name)
         self._workloads[workload.digest] = folder
+        self._complete.add(workload.digest)
         return workload
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -99,4 +100,22 @@ class KernelTestbed(Protocol):
         Returns:
             For each candidate an outcome whose costs are the seconds of each kernel in one run, infinite
             if it could not be run.
+        """
+
+
+@runtime_checkable
+class EarlyBuilder(Protocol):
+    """A testbed that can build candidates before their workload has a reference result."""
+
+    def building(self, inputs: Sequence[MeasureInput]) -> AbstractContextManager[None]:
+        """Build candidates while the body of the block runs, which may prepare their workloads.
+
+        At the end of the block all are built; `measure` uses the builds, and reports the failed ones.
+
+        Args:
+            inputs: The candidates, those that take longest first.
+
+        Raises:
+            UsageError: An input of a workload has a symbolic shape.
+            OutputError: The disk cannot be written.
         """
