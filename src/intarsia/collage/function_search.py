@@ -58,6 +58,7 @@ class CollageOptions:
         worth: Factor that a mix must be able to gain over the best toolchain alone, judged by single
             operators; with less in sight, or without the time to judge it, the search ends with what is
             measured. 1: it goes on in any case.
+        judge_seconds: Time in which single operators must show what a mix can gain, if mixes are judged.
     """
 
     covers: int = 4
@@ -70,6 +71,7 @@ class CollageOptions:
     shrink: bool = True
     conflicts: frozenset[tuple[str, str]] = frozenset()
     worth: float = 1.0
+    judge_seconds: float = math.inf
 
 
 _JUDGED: Final = 0.6
@@ -193,7 +195,8 @@ class FunctionSearch:
         least = (1 - self.options.single_share) * begun
         for first in range(0, len(singles), _BATCH):
             left = self.estimator.seconds_left()
-            if self._is_hopeless(shares, begun - left, max(0.0, left - least)) or left < least:
+            left_to_judge = min(left - least, self.options.judge_seconds - (begun - left))
+            if self._is_hopeless(shares, begun - left, max(0.0, left_to_judge)) or left < least:
                 break
             self._estimate(singles[first : first + _BATCH])
         left = self.estimator.seconds_left()
@@ -236,7 +239,7 @@ class FunctionSearch:
             if needed > left:
                 self._note = (
                     f"single operators with {100 * gain.share:.0f} % of the work were measured in "
-                    f"{used:.1f} s, and it takes {100 * _JUDGED:.0f} % to judge mixes"
+                    f"{used:.1f} s, and it takes {100 * _JUDGED:.0f} % to judge mixes: --until-proven goes on"
                 )
         return bool(self._note)
 

@@ -159,6 +159,7 @@ class PartSearch:
                     share * seconds,
                     self.options.covers,
                     worth,
+                    control.patience,
                 )
         except UnsupportedModelError as error:  # no toolchain runs some expression
             control.skip("placement of parts", error.problem)

@@ -186,11 +186,14 @@ class PlacementSearch:
         return candidates
 
     def _context_of_passes(self) -> TuningContext:
-        """The context of passes on whole programs, which leaves time to search parts where that is wanted."""
+        """The context of passes on whole programs, which leaves time to search parts where that is wanted.
+
+        The passes end when they gain nothing.
+        """
         control = self.ctx.control
-        if not self.options.covers or not isfinite(control.seconds_left):
-            return self.ctx
-        return self.ctx.within(control.part(seconds=PASS_SHARE * control.seconds_left))
+        is_shared = self.options.covers and isfinite(control.seconds_left)
+        seconds = PASS_SHARE * control.seconds_left if is_shared else inf
+        return self.ctx.within(control.part(seconds=seconds, gains_soon=True))
 
     def _skip_target(self, key: str, ratio: float, gain: float) -> None:
         reason = "it does not run the program"

@@ -48,6 +48,7 @@ def search_placements(
     seconds: float,
     covers: int = DEFAULT_OPTIONS.covers,
     worth: float = DEFAULT_OPTIONS.worth,
+    judge_seconds: float = DEFAULT_OPTIONS.judge_seconds,
 ) -> SearchedPartitions:
     """Find the cheapest placements of a workload's program.
 
@@ -58,13 +59,16 @@ def search_placements(
         seconds: Time for measuring.
         covers: Number of the cheapest covers that are wanted.
         worth: Factor that a mix must be able to gain (`CollageOptions`).
+        judge_seconds: Time in which single operators must have shown that it can.
 
     Raises:
         UnsupportedModelError: No toolchain runs some expression.
         IntarsiaError: Measuring is impossible.
     """
     estimator, boundaries = part_costs(measurer, workload, targets, seconds)
-    options = CollageOptions(covers=covers, conflicts=declared_conflicts(), worth=worth)
+    options = CollageOptions(
+        covers=covers, conflicts=declared_conflicts(), worth=worth, judge_seconds=judge_seconds
+    )
     result = collage(workload.module, gather_partition_specs(targets), estimator, boundaries, options)
     return SearchedPartitions(result, boundaries.without_deferred())
 

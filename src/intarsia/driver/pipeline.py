@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow, ScheduleRows
@@ -19,6 +19,7 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.toolchain.native.toolchain import Native
 from intarsia.transform import Pass, Sequential
 from intarsia.tune.contest.contest import Contest
 from intarsia.tune.contest.entrant import Entrant
@@ -84,6 +85,11 @@ def whole_pipeline(
     """
     if any(isinstance(item, TunePlacement | TuneDevicePlacement) for item in passes):
         return _in_turns(passes)
+    if all(target.toolchain != Native.name for target in targets):
+        # That rewriting gains little is known of native only, which simplifies programs itself.
+        passes = [
+            replace(item, expected_gain=None) if isinstance(item, TuningPass) else item for item in passes
+        ]
     return TunePlacement(
         eval_passes=(_in_turns(passes),) if passes else (),
         targets=tuple(map(str, targets)),

@@ -36,6 +36,13 @@ SCHEDULE_SHARE: Final = 0.5
 LEAST_SCHEDULE_SECONDS: Final = 2.0
 """With less time no schedules are searched by default: timing the kernels and one search take as long."""
 
+PATIENCE_SHARE: Final = 0.3
+"""Seconds without a gain after which passes end, relative to those of measuring each toolchain alone: a rule
+of thumb. The fastest toolchain alone is the answer for nearly all models, and takes that long to find."""
+
+LEAST_PATIENCE: Final = 2.0
+"""Minimum of these seconds: a few candidates of a small model."""
+
 LEAST_TUNING_SECONDS: Final = 1.0
 """With less time for the search no tuning pass is run."""
 
@@ -90,6 +97,7 @@ class RunSearch:
             on_progress=self._report_search,
             on_note=self.on_note,
             proves=self.proves,
+            patience=max(LEAST_PATIENCE, PATIENCE_SHARE * self.contest.measurer.spent),
         )
         targets = self._usable_targets()
         can_place = self.searches and len(targets) > 1

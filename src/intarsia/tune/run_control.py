@@ -80,6 +80,7 @@ class RunControl:
         on_note: Called with sentences for people.
         skipped: Work that was left out so far, with reasons; shared by all parts of a run.
         proves: Whether to go on until nothing is left to try, however little is expected of it.
+        patience: Seconds without a gain after which parts of the run that are to gain soon end.
     """
 
     seconds: float = inf
@@ -90,8 +91,11 @@ class RunControl:
     on_note: Callable[[str], object] = silent
     skipped: list[Skipped] = field(default_factory=list)
     proves: bool = False
+    patience: float = inf
     _outer: RunControl | None = None
+    _gains_soon: bool = False
     _begun: tuple[float, int] = field(init=False)
+    _renewed: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._begun = self.meter.spent, self.meter.trials
@@ -107,10 +111,27 @@ class RunControl:
         return self.meter.trials - self._begun[1]
 
     @property
+    def seconds_per_trial(self) -> float:
+        """Mean seconds of all measurements of the meter, those before this control as well; 0 without any."""
+        return self.meter.spent / self.meter.trials if self.meter.trials else 0.0
+
+    @property
     def seconds_left(self) -> float:
-        """Seconds until this budget ends, or that of the run around it."""
-        outer = inf if self._outer is None else self._outer.seconds_left
+        """Seconds until this budget or the patience ends, or those of the run around it."""
+        return min(self.budget_left, self.patience_left)
+
+    @property
+    def budget_left(self) -> float:
+        """Seconds until this budget ends, or that of the run around it, however little is gained."""
+        outer = inf if self._outer is None else self._outer.budget_left
         return max(0.0, min(self.seconds - self.spent, outer))
+
+    @property
+    def patience_left(self) -> float:
+        """Seconds until this part, or one around it, ends because it gains nothing; else infinite."""
+        outer = inf if self._outer is None else self._outer.patience_left
+        is_patient = not self._gains_soon or self.proves
+        return outer if is_patient else max(0.0, min(self.patience - (self.spent - self._renewed), outer))
 
     @property
     def trials_left(self) -> float:
@@ -134,6 +155,8 @@ class RunControl:
         if self.should_stop():
             return "the run was stopped"
         if self.is_spent:
+            if self.patience_left <= 0:
+                return f"nothing was gained in {self.patience:.1f} s"
             return "the trials were used up" if self.trials_left < 1 else "the time was used up"
         return "the budget was used up"  # limits of a pass within this budget
 
@@ -147,12 +170,19 @@ class RunControl:
         """Return how many of a number of trials may start now."""
         return 0 if self.is_over else int(min(trials, self.trials_left))
 
-    def part(self, *, seconds: float = inf, trials: float = inf) -> RunControl:
+    def renew(self) -> None:
+        """Begin the patience anew: something was gained, or a measurement shows what can be gained."""
+        self._renewed = self.spent
+        if self._outer is not None:
+            self._outer.renew()
+
+    def part(self, *, seconds: float = inf, trials: float = inf, gains_soon: bool = False) -> RunControl:
         """Return the control of a part of the run, which begins now and ends no later than the run.
 
         Args:
             seconds: Seconds for the part.
             trials: Trials for the part.
+            gains_soon: Whether the part ends when it has gained nothing for the patience of the run.
         """
         return RunControl(
             seconds,
@@ -163,7 +193,9 @@ class RunControl:
             self.on_note,
             self.skipped,
             self.proves,
+            self.patience,
             self,
+            gains_soon,
         )
 
     def skip(self, what: str, reason: str) -> None:

@@ -25,6 +25,9 @@ _FORGOTTEN: Final = 0.5
 _FIRST_GAIN: Final = 0.01
 """Gain that is expected of a slice of a pass that never gained, before halving; a heuristic."""
 
+_CLEAR_GAIN: Final = 0.02
+"""Gain of a slice, by single measurements, that renews the patience of the run: less is noise."""
+
 _WORTH: Final = 0.06
 """Gain that the whole budget must bring at a slice's expected gain per second: else the slice is not run."""
 
@@ -43,6 +46,7 @@ class PassShare:
         rate: Gain per second of the last slice with a gain.
         fruitless: Number of slices without a gain since then.
         is_done: Whether more trials would find nothing new.
+        first_gain: Expected gain of the first slice; infinite if it is run in any case.
     """
 
     name: str
@@ -54,12 +58,16 @@ class PassShare:
     rate: float = 0.0
     fruitless: int = 0
     is_done: bool = False
+    first_gain: float = inf
 
-    @property
-    def expected(self) -> float:
-        """Expected gain per second of the next slice; infinite before the first one."""
+    def expected(self, slice_seconds: float) -> float:
+        """Return the expected gain per second of the next slice.
+
+        Args:
+            slice_seconds: Expected seconds of the first slice; 0 if unknown.
+        """
         if not self.slices:
-            return inf
+            return self.first_gain / slice_seconds if slice_seconds else inf
         first = _FIRST_GAIN * self.slices / max(self.seconds, 1e-9)
         return (self.rate or first) * _FORGOTTEN**self.fruitless
 
@@ -77,13 +85,14 @@ class PassShare:
 class TuneInTurns(FeedbackPass, name="TuneInTurns"):
     """Runs passes in order, and divides trials and time among the tuning ones by expected gain per second.
 
-    Each tuning pass first gets a slice of trials. Then the pass with the highest expected gain per second
-    gets another slice. That expectation is the rate of its last slice with a gain, or a small one if it had
-    none, halved for each slice without one since. The run ends when nothing is left to try, or when so little
-    is expected that the whole budget would gain less than 6 % at that rate; with a control that `proves` only
-    the former ends it. Each slice runs the whole row of passes again with the new limits; an evaluator with a
-    memory does not measure earlier candidates again (the seed relax_pass_infra leaves open how to spend
-    tuning time). With sufficient limits the result equals that of a `Sequential`.
+    The pass with the highest expected gain per second gets the next slice of trials. At first that is the
+    `expected_gain` of the pass over the seconds that so many candidates have taken so far; passes without one
+    get their first slice in any case, before all others. Later it is the rate of its last slice with a gain,
+    or a small one if it had none, halved for each slice without one since. The run ends when nothing is left
+    to try, or when so little is expected that the whole budget would gain less than 6 % at that rate; with a
+    control that `proves` only the former ends it. Each slice runs the whole row of passes again with the new
+    limits; an evaluator with a memory does not measure earlier candidates again (the seed relax_pass_infra
+    leaves open how to spend tuning time). With sufficient limits the result equals that of a `Sequential`.
 
     The shares of the passes are notes of the tuning tree; what is left out, and why, is recorded in the
     control of the context.
@@ -115,7 +124,9 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
 
     def _tune(self, begun: Trace, ctx: TuningContext) -> Trace:
         shares = {
-            number: PassShare(item.info.name)
+            number: PassShare(
+                item.info.name, first_gain=inf if item.expected_gain is None else item.expected_gain
+            )
             for number, item in enumerate(self.passes)
             if isinstance(item, TuningPass)
         }
@@ -123,13 +134,16 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         best = begun.copy()
         evaluate([best], ctx)
         while not ctx.control.is_over and ctx.counts.distinct - measured < self.limits.trials:
-            share = _most_promising(list(shares.values()), ctx.control)
+            share = _most_promising(list(shares.values()), ctx.control, self.slice_trials)
             if share is None:
                 break
             candidate = self._run_slice(share, shares, begun, best, ctx)
+            if candidate.cost < (1 - _CLEAR_GAIN) * best.cost:
+                ctx.control.renew()
             best = min(best, candidate, key=lambda trace: trace.cost)
         ctx.node.notes += shares.values()
-        if late := dict.fromkeys(share.name for share in shares.values() if not share.slices):
+        late = dict.fromkeys(share.name for share in shares.values() if not share.slices)
+        if late and ctx.control.is_over:
             turn = "its turn" if len(late) == 1 else "their turn"
             ctx.control.skip(", ".join(late), f"{ctx.control.ending} before {turn}")
         return best
@@ -181,15 +195,26 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         return best
 
 
-def _most_promising(shares: Sequence[PassShare], control: RunControl) -> PassShare | None:
-    """Return the share of which most is expected; None if nothing is left, or too little is expected."""
+def _most_promising(shares: Sequence[PassShare], control: RunControl, trials: int) -> PassShare | None:
+    """Return the share of which most is expected; None if nothing is left, or too little is expected.
+
+    Args:
+        shares: Shares of all passes.
+        control: Budget of the passes.
+        trials: Number of trials of a slice.
+    """
     unfinished = [share for share in shares if not share.is_done]
     if not unfinished:
         return None
-    best = max(unfinished, key=lambda share: share.expected)
-    total = control.spent + control.seconds_left
-    if control.proves or not isfinite(total) or best.expected * total >= _WORTH:
+    seconds = trials * control.seconds_per_trial
+    best = max(unfinished, key=lambda share: share.expected(seconds))
+    total, expected = control.spent + control.budget_left, best.expected(seconds)
+    if control.proves or not isfinite(total) or expected * total >= _WORTH:
         return best
-    rest = f"{100 * best.expected * control.seconds_left:.1f} % more is expected of the rest"
-    control.skip("further slices of tuning passes", f"after {control.spent:.1f} of {total:.1f} s, {rest}")
+    untried = ", ".join(dict.fromkeys(share.name for share in shares if not share.slices))
+    rest = f"{100 * expected * control.budget_left:.1f} % more is expected of the rest"
+    if untried:
+        control.skip(untried, f"{rest}: --until-proven or a larger --budget tries them")
+    if len(unfinished) < len(shares) or any(share.slices for share in shares):
+        control.skip("further slices of tuning passes", f"after {control.spent:.1f} of {total:.1f} s, {rest}")
     return None

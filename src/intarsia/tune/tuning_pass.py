@@ -43,11 +43,14 @@ class TuningPass(FeedbackPass):
             decides for each candidate: candidates multiply, where those of passes in a row add up.
         strategy: Search strategy over the combinations of decisions.
         limits: Limits of the search.
+        expected_gain: Share of the program's time that first trials are expected to save, 0 to 1, by which
+            `TuneInTurns` decides whether they are worth their time; None if they are made in any case.
     """
 
     eval_passes: tuple[Pass, ...] = ()
     strategy: Strategy = field(default_factory=Exhaustive, kw_only=True)
     limits: SearchLimits = field(default_factory=SearchLimits, kw_only=True)
+    expected_gain: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eval_passes", tuple(self.eval_passes))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.collage.tune_device_placement import CopyCost, TuneDevicePlacement
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.pipeline import whole_pipeline
+from intarsia.driver.tuning_pipelines import REWRITE_GAIN, default_tuning
 from intarsia.target import Target
 from intarsia.tune import TuneInTurns
 from intarsia.tune.passes import TuneLayout
+from intarsia.tune.tuning_pass import TuningPass
 
 TARGETS = [Target.for_toolchain(name) for name in ("onnxruntime", "reference")]
 DEVICES = tuple(f'VirtualDevice(cpu:{number}, target="cpu -toolchain=reference")' for number in range(2))
@@ -26,3 +29,18 @@ def test_a_placement_on_devices_names_its_toolchains_itself() -> None:
     pipeline = whole_pipeline([placing], TARGETS, searches_parts=True)
     assert isinstance(pipeline, TuneInTurns)
     assert pipeline.passes == (placing,)
+
+
+def first_gains(*toolchains: str) -> set[float | None]:
+    """The expectations of the default passes in the pipeline for some toolchains."""
+    passes = [item for item in default_tuning().passes if not isinstance(item, TuneSchedule)]
+    pipeline = whole_pipeline(passes, tuple(map(Target.for_toolchain, toolchains)), searches_parts=True)
+    assert isinstance(pipeline, TunePlacement)
+    (turns,) = pipeline.eval_passes
+    assert isinstance(turns, TuneInTurns)
+    return {item.expected_gain for item in turns.passes if isinstance(item, TuningPass)}
+
+
+def test_little_is_expected_of_rewriting_where_native_runs_the_program() -> None:
+    assert first_gains("native", "openvino") == {REWRITE_GAIN, None}
+    assert first_gains("onnxruntime", "openvino") == {None}

@@ -100,3 +100,32 @@ def test_nothing_is_granted_after_a_wish_to_stop() -> None:
     wishes = iter([False, True])
     run = RunControl(should_stop=lambda: next(wishes))
     assert [run.granted(3), run.granted(3)] == [3, 0]
+
+
+def test_a_part_that_gains_nothing_ends_before_its_budget() -> None:
+    meter = Meter()
+    run = RunControl(seconds=100.0, meter=meter, patience=3.0)
+    part = run.part(seconds=50.0, gains_soon=True)
+    meter.spent = 2.0
+    assert (part.seconds_left, part.budget_left) == (1.0, 48.0)
+    part.part().renew()
+    meter.spent = 4.5
+    assert not part.is_over, "a part of it has gained"
+    meter.spent = 5.0
+    assert part.is_over
+    assert part.part().is_over
+    assert part.ending == "nothing was gained in 3.0 s"
+    assert not run.is_over
+    assert run.part().seconds_left == 95.0, "other parts have all of the time"
+
+
+def test_a_run_that_proves_has_patience() -> None:
+    meter = Meter()
+    part = RunControl(seconds=100.0, meter=meter, patience=3.0, proves=True).part(gains_soon=True)
+    meter.spent = 90.0
+    assert part.seconds_left == 10.0
+
+
+def test_a_trial_takes_what_those_before_have_taken() -> None:
+    assert RunControl(meter=Meter()).seconds_per_trial == 0
+    assert RunControl(meter=Meter(spent=6.0, trials=3)).part().seconds_per_trial == 2.0

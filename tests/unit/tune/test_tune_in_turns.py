@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel, planted, program
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
-from intarsia.transform import Sequential
-from intarsia.tune import Trace, TuningContext
+from intarsia.transform import Pass, Sequential
+from intarsia.tune import Evaluation, Trace, TuningContext
 from intarsia.tune.passes import TuneCombineParallel, TuneLayout
 from intarsia.tune.run_control import RunControl, WallMeter
 from intarsia.tune.strategy import RandomSearch, SearchLimits
@@ -141,3 +145,59 @@ def test_a_wish_to_stop_ends_it_with_the_best_so_far() -> None:
 def test_nothing_to_tune_is_refused() -> None:
     with pytest.raises(UsageError, match="needs a tuning pass"):
         TuneInTurns((NoteHeuristic(),))
+
+
+@dataclass
+class Measured(CostTable):
+    """Counts a second for each candidate, as a meter, after 30 seconds for 10 candidates."""
+
+    spent: float = 30.0
+    trials: int = 10
+
+    def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
+        evaluations = super().evaluate(candidates)
+        self.spent += sum(item.is_new for item in evaluations)
+        self.trials += sum(item.is_new for item in evaluations)
+        return evaluations
+
+
+def run_in_turns(row: Sequence[Pass], **options: Any) -> TuningContext:
+    judge = Measured(cost)
+    ctx = TuningContext(judge, control=RunControl(meter=judge, **options))
+    TuneInTurns(tuple(row), slice_trials=4)(program(), ctx)
+    return ctx
+
+
+LITTLE = Deciding(what="useful", values=MANY, expected_gain=0.002)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "proves", "is_tried"), [(60.0, False, False), (6000.0, False, True), (60.0, True, True)]
+)
+def test_a_pass_of_which_little_is_expected_is_tried_if_there_is_much_time(
+    seconds: float, *, proves: bool, is_tried: bool
+) -> None:
+    """Four candidates take 12 seconds, and are expected to save 0.2 %: that is 1 % in a minute."""
+    ctx = run_in_turns([LITTLE], seconds=seconds, proves=proves)
+    assert bool(shares(ctx)[0].slices) is is_tried
+    if not is_tried:
+        (skipped,) = ctx.control.skipped
+        assert str(skipped).startswith("Deciding: 1.0 % more is expected of the rest: --until-proven")
+
+
+def test_what_nothing_is_expected_of_comes_last() -> None:
+    rest = Deciding(what="idle", values=("0", "1"))
+    ctx = run_in_turns([LITTLE, rest], seconds=6000.0)
+    assert all(share.slices for share in shares(ctx))
+    assert isinstance(ctx.evaluator, Measured)
+    assert "useful" not in ctx.evaluator.modules[1].attrs
+
+
+def test_passes_that_gain_nothing_end_with_the_patience() -> None:
+    idle = Deciding(what="idle", values=MANY, strategy=RandomSearch())
+    judge = Measured(cost)
+    run = RunControl(seconds=6000.0, meter=judge, patience=10.0)
+    ctx = TuningContext(judge, control=run.part(gains_soon=True))
+    TuneInTurns((idle, LITTLE), slice_trials=4)(program(), ctx)
+    assert judge.spent - 30.0 <= 10.0 + 4
+    assert "nothing was gained in 10.0 s before its turn" in " ".join(map(str, run.skipped))

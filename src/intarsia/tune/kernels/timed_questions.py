@@ -128,7 +128,10 @@ def timed_questions(
     if timed is None:
         return TimedQuestions(tuple(question.instruction() for question in payable), skipped)
     seconds = [dict(zip(keys, costs, strict=True)) for costs in timed]
-    return TimedQuestions(_ordered(payable, seconds, sum(timed[0])), skipped)
+    instructions = _ordered(payable, seconds, sum(timed[0]))
+    if instructions:
+        ctx.control.renew()  # kernels timed alone have gained: the program is tried with them
+    return TimedQuestions(instructions, skipped)
 
 
 def _payable(questions: Sequence[KernelQuestion], times: KernelTimes) -> list[KernelQuestion]:

@@ -232,6 +232,6 @@ def test_two_programs_as_fast_as_each_other_do_not_race_for_long() -> None:
 def test_the_race_has_the_policy_of_the_contest() -> None:
     testbed = PlannedTestbed({"one": STEADY, "two": STEADY}, ())
     contest = Contest(Measurer(testbed), lambda: False, policy=EXACT)
-    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two")], MeasureBudget())
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two")])
     contest.decide(1.0, 3)
     assert testbed.policies == [replace(EXACT, seed=3)]
