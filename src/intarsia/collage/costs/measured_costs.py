@@ -78,5 +78,5 @@ def part_costs(
 
     boundaries = BoundaryCosts(DeferredCrossings(crossings), run_seconds=run_seconds)
     values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), measurer.testbed)
-    left = max(0.0, seconds - (measurer.spent - begun))
+    left = max(0.0, (1 - BORDER_SHARE) * seconds - (measurer.spent - begun))
     return MeasuredCostEstimator(measurer, mod, values, run_seconds, left), boundaries
