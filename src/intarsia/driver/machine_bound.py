@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from intarsia.ir import Call, IRModule, TensorType, post_order
+from intarsia.ir import Call, Constant, IRModule, TensorType, post_order
 from intarsia.measure.work import multiply_adds, work_of
+from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.graph.convolution_algorithm import transformable_shape
 from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
@@ -18,13 +19,16 @@ _SAVED: Final = 4.0
 _LEAST_PRODUCTS: Final = 1e8
 """Number of multiply-adds below which a program is not bound by arithmetic."""
 
+_UNCACHED: Final = 2.0
+"""Ratio of all weights to the last-level cache above which they are read from memory in each run."""
+
 
 @dataclass(frozen=True, slots=True)
 class MachineBound:
-    """The time of a program's products at this machine's peak rate.
+    """The time of a program's products at this machine's peak rates of arithmetic and of reading weights.
 
     Attributes:
-        seconds: Least seconds per run with float32 arithmetic; 0 if nothing is known.
+        seconds: Least seconds per run with float32 weights and arithmetic; 0 if nothing is known.
     """
 
     seconds: float
@@ -41,14 +45,16 @@ class MachineBound:
         """Return a sentence on a program that takes some seconds per run."""
         share = self.share(seconds)
         return (
-            f"it runs at {100 * share:.0f} % of the bound of this machine's arithmetic: "
+            f"it runs at {100 * share:.0f} % of the bound of this machine's arithmetic and memory: "
             f"at most a factor of {1 / share:.2f} is to gain"
         )
 
 
 def machine_bound(mod: IRModule, threads: int) -> MachineBound:
-    """Return the bound of a program: its multiply-adds at the peak rate that was measured here.
+    """Return the bound of a program: its products, and reads of weights, at the peak rates measured here.
 
+    A run reads all weights, but for those that the last-level cache keeps from one run to the next. Kernels
+    run one after the other, and each takes at least as long as its products, and as its weights.
     Convolutions that algorithms of Winograd's fit count with what these leave. Operators without products
     count as nothing, and programs with integer products have no bound, so that it is never too high.
 
@@ -66,13 +72,35 @@ def machine_bound(mod: IRModule, threads: int) -> MachineBound:
     ]
     if not all(map(_is_static, calls)):
         return MachineBound(0.0)
-    products = sum(multiply_adds(call) / (_SAVED if transformable_shape(call) else 1.0) for call in calls)
-    return MachineBound(2 * products / _peak(threads) if products >= _LEAST_PRODUCTS else 0.0)
+    products = [multiply_adds(call) / (_SAVED if transformable_shape(call) else 1.0) for call in calls]
+    weights, kept = [_weight_bytes(call) for call in calls], _cached_bytes()
+    streams = sum(weights) > _UNCACHED * kept
+    if sum(products) < _LEAST_PRODUCTS and not streams:
+        return MachineBound(0.0)
+    seconds = [2 * count / _peak(threads) for count in products]
+    if not streams:
+        return MachineBound(sum(seconds))
+    bandwidth = _bandwidth(threads)
+    slower = sum(max(item, size / bandwidth) for item, size in zip(seconds, weights, strict=True))
+    return MachineBound(max(sum(seconds), slower - kept / bandwidth))
+
+
+def _weight_bytes(call: Call) -> int:
+    return sum(arg.data.nbytes for arg in call.args if isinstance(arg, Constant))
 
 
 def _is_static(call: Call) -> bool:
     types = [call.checked_type, *(arg.checked_type for arg in call.args)]
     return all(not isinstance(type_, TensorType) or type_.is_static for type_ in types)
+
+
+def _cached_bytes() -> int:
+    return Isa.host().caches.third
+
+
+@cache
+def _bandwidth(threads: int) -> float:
+    return measured_bandwidth(Isa.host(), threads)
 
 
 @cache

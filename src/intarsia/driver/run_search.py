@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import engines, without_slower
-from intarsia.driver.machine_bound import machine_bound
+from intarsia.driver.machine_bound import MachineBound, machine_bound
 from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.tuned_schedules import TunedSchedules, tune_schedules
@@ -29,6 +29,9 @@ from intarsia.tune.run_control import RunControl
 
 CLOSE_TO_BOUND: Final = 0.95
 """Share of the machine's bound at which nothing more is tried: less than a factor of 1.05 is left."""
+
+MOST_OF_BOUND: Final = 1.05
+"""Ratio of the bound to the time of a program above which other work has disturbed the measured rates."""
 
 SCHEDULE_SHARE: Final = 0.5
 """Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
@@ -116,7 +119,10 @@ class RunSearch:
             placements=self._known_placements(),
             seed=self.seed,
         )
-        return scheduled.joined(run_pipeline(self.contest, self.workload, pipeline, control))
+        result = scheduled.joined(run_pipeline(self.contest, self.workload, pipeline, control))
+        bound, best = self._bound(), self._best()
+        known = [f"the fastest program: {bound.text(best)}"] if bound.seconds and math.isfinite(best) else []
+        return replace(result, notes=(*result.notes, *known))
 
     def _tune_schedules(self, control: RunControl) -> TunedSchedules:
         """Run the passes that tune schedules first: native with the schedules is a target of all others."""
@@ -145,12 +151,21 @@ class RunSearch:
 
     def _reason_by_bound(self) -> str:
         """Return why no candidate can be much faster than the fastest baseline; "" if one can."""
-        best = min((result.cost for result in self.contest.results().values()), default=math.inf)
+        best = self._best()
         if self.proves or not math.isfinite(best):
             return ""
+        bound = self._bound()
+        return bound.text(best) if bound.share(best) >= CLOSE_TO_BOUND else ""
+
+    def _best(self) -> float:
+        """Return the least seconds of a candidate, by single measurements; infinite if none works."""
+        return min((result.cost for result in self.contest.results().values()), default=math.inf)
+
+    def _bound(self) -> MachineBound:
+        """Return the bound of the program; none if the rates were measured while the machine was busy."""
         cores = max(target.option("threads", usable_cores(Path("/"))) for target in self.targets)
         bound = machine_bound(self.workload.module, cores)
-        return bound.text(best) if bound.share(best) >= CLOSE_TO_BOUND else ""
+        return bound if bound.seconds <= MOST_OF_BOUND * self._best() else MachineBound(0.0)
 
     def _known_placements(self) -> list[Placement]:
         """Return the placement of the plan, if it is one without decisions."""

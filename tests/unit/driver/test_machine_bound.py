@@ -14,6 +14,8 @@ from intarsia.op import call
 @pytest.fixture(autouse=True)
 def _peak(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "_peak", lambda threads: 1e9 * threads)
+    monkeypatch.setattr(bounds, "_bandwidth", lambda threads: 1e6)
+    monkeypatch.setattr(bounds, "_cached_bytes", lambda: 1 << 40)
 
 
 def product(rows: int) -> IRModule:
@@ -47,3 +49,12 @@ def test_a_program_with_few_products_has_no_bound() -> None:
 def test_the_text_says_what_is_to_gain() -> None:
     assert "at 80 % of the bound" in MachineBound(0.8).text(1.0)
     assert "a factor of 1.25 is to gain" in MachineBound(0.8).text(1.0)
+
+
+def test_weights_that_no_cache_keeps_are_read_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two million bytes at a megabyte per second, less what the cache keeps; products take a hundredth."""
+    monkeypatch.setattr(bounds, "_cached_bytes", lambda: 500_000)
+    assert machine_bound(product(10), 1).seconds == pytest.approx(2.0 - 0.5)
+    assert machine_bound(product(10_000), 1).seconds == pytest.approx(10.0), "products take longer"
+    monkeypatch.setattr(bounds, "_cached_bytes", lambda: 1_500_000)
+    assert machine_bound(product(10), 1) == MachineBound(0.0), "the cache keeps most of them"

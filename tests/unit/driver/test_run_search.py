@@ -1,0 +1,53 @@
+"""What the search of a run leaves out, because the machine's bound says that nothing can be gained."""
+
+from __future__ import annotations
+
+import pytest
+
+from intarsia.driver import run_search
+from intarsia.driver.machine_bound import MachineBound
+from intarsia.driver.run_search import RunSearch
+from intarsia.ir import IRModule
+from intarsia.measure.measure_input import Workload
+from intarsia.measure.measure_result import MeasureError, MeasureResult
+from intarsia.support.callbacks import never, silent
+from intarsia.target import Target
+
+
+class Results:
+    """A contest in which one candidate took a second."""
+
+    def results(self) -> dict[str, MeasureResult]:
+        return {"one": MeasureResult((1.0,), MeasureError.OK, "", 2.0, 0.0)}
+
+
+def reason(monkeypatch: pytest.MonkeyPatch, bound: float, *, proves: bool = False) -> str:
+    monkeypatch.setattr(run_search, "machine_bound", lambda *_: MachineBound(bound))
+    search = RunSearch(
+        contest=Results(),  # type: ignore[arg-type]
+        workload=Workload(IRModule({}), "any"),
+        targets=(Target("cpu -toolchain=native -threads=2"),),
+        seconds=60.0,
+        trials=None,
+        seed=0,
+        searches=True,
+        passes=(),
+        schedule_seconds=None,
+        plan=None,
+        proves=proves,
+        report=silent,
+        on_note=silent,
+        should_stop=never,
+    )
+    return search._reason_by_bound()
+
+
+def test_a_program_at_the_bound_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reason(monkeypatch, 0.96).startswith("it runs at 96 % of the bound")
+    assert reason(monkeypatch, 0.9) == ""
+    assert reason(monkeypatch, 0.0) == ""
+    assert reason(monkeypatch, 0.96, proves=True) == ""
+
+
+def test_a_bound_that_a_program_beats_was_measured_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reason(monkeypatch, 1.2) == ""
