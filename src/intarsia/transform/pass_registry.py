@@ -70,6 +70,9 @@ def look_up(registry: Registry[T], name: str) -> T:
     Raises:
         UsageError: There is nothing of that name; packages that could not be loaded are named too.
     """
+    # Importing all packages takes a second, which every process that compiles would spend for its own passes.
+    if name in registry:
+        return registry[name]
     broken = load_pass_packages()
     try:
         return registry[name]
@@ -81,7 +84,8 @@ def look_up(registry: Registry[T], name: str) -> T:
 
 def has_pass(name: str) -> bool:
     """Whether there is a pass of that name."""
-    load_pass_packages()
+    if name not in PASSES:
+        load_pass_packages()
     return name in PASSES
 
 

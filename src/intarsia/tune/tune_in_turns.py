@@ -215,6 +215,6 @@ def _most_promising(shares: Sequence[PassShare], control: RunControl, trials: in
     rest = f"{100 * expected * control.budget_left:.1f} % more is expected of the rest"
     if untried:
         control.skip(untried, f"{rest}: --until-proven or a larger --budget tries them")
-    if len(unfinished) < len(shares) or any(share.slices for share in shares):
+    if any(share.slices for share in unfinished):
         control.skip("further slices of tuning passes", f"after {control.spent:.1f} of {total:.1f} s, {rest}")
     return None

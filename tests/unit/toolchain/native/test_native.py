@@ -295,3 +295,22 @@ def test_an_artifact_runs_without_the_compiler(tmp_path: Path) -> None:
     files = [str(path), str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]
     subprocess.run([sys.executable, "-c", program, *files], check=True)
     close(np.load(tmp_path / "y.npy"), np.maximum(given @ WEIGHT, 0))
+
+
+def test_compiling_imports_no_tuning() -> None:
+    """Looking up passes imported every package of passes: a second in each process that compiles."""
+    program = (
+        "import sys\n"
+        "import intarsia as ia\n"
+        "from intarsia.ir import Function, IRModule, TensorType, DType, Var\n"
+        "from intarsia.op import call\n"
+        "from intarsia.passes import partition_whole\n"
+        "from intarsia.target import Target\n"
+        "x = Var('x', checked_type=TensorType((4,), DType.FLOAT32))\n"
+        "module = IRModule.from_expr(Function((x,), call('Relu', x)))\n"
+        "ia.build(partition_whole(module, Target('cpu -toolchain=native')))\n"
+        "tuning = ('intarsia.tune.', 'intarsia.collage.')\n"
+        "imported = [name for name in sys.modules if name.startswith(tuning)]\n"
+        "assert not imported, sorted(imported)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
