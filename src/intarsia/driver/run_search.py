@@ -36,6 +36,10 @@ MOST_OF_BOUND: Final = 1.05
 SCHEDULE_SHARE: Final = 0.5
 """Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
 
+SCHEDULE_GROWTH: Final = 0.05
+"""Seconds of that for each second of measuring the toolchains alone and each second of search time: a model
+that is measured in no time has few kernels, and its answer is not to wait for half of the budget."""
+
 LEAST_SCHEDULE_SECONDS: Final = 2.0
 """With less time no schedules are searched by default: timing the kernels and one search take as long."""
 
@@ -129,7 +133,10 @@ class RunSearch:
         passes = [item for item in self.passes if isinstance(item, TuneSchedule)]
         seconds = self.schedule_seconds
         if seconds is None:
-            seconds = SCHEDULE_SHARE * control.seconds_left
+            left, spent = control.seconds_left, self.contest.measurer.spent
+            seconds = SCHEDULE_SHARE * left
+            if not self.proves:
+                seconds = min(seconds, max(LEAST_SCHEDULE_SECONDS, SCHEDULE_GROWTH * spent * left))
             if passes and seconds < LEAST_SCHEDULE_SECONDS:
                 reason = (
                     f"its share of {seconds:.1f} s is too little: --schedules or a larger --budget searches"
