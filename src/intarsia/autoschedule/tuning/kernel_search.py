@@ -17,12 +17,12 @@ from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, known_reco
 from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.autoschedule.tuning.kernel_outlook import KernelOutlook
-from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
+from intarsia.native.roofline import Roofline
 from intarsia.native.schedule.schedule_log import history_text
 from intarsia.support.errors import ExecutionError
 from intarsia.tune.run_control import RunControl, WallMeter
@@ -127,7 +127,9 @@ class KernelSearch:
         weight, cost = self.extracted.weight, min(self.default_seconds, self.policy.best_cost)
         if not math.isfinite(cost):
             cost = self.seconds_in_program
-        return KernelOutlook(weight * cost, weight * roofline.bound(self.extracted))
+        return KernelOutlook(
+            weight * cost, weight * roofline.bound(self.extracted.flop_count, self.extracted.bytes_moved)
+        )
 
     def measure_default(self) -> None:
         """Measure the default schedule, unless it was measured before or the budget is used up."""

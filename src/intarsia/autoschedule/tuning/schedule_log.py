@@ -11,7 +11,6 @@ from typing import Final
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
-from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.autoschedule.tuning.search_schedules import (
@@ -22,6 +21,7 @@ from intarsia.autoschedule.tuning.search_schedules import (
 )
 from intarsia.measure.database import Database
 from intarsia.native.peak import measured_peak
+from intarsia.native.roofline import Roofline
 from intarsia.native.schedule import ScheduleLog
 from intarsia.support.callbacks import never, silent
 from intarsia.support.digest import digest_text

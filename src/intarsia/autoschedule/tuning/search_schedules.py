@@ -19,11 +19,11 @@ from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, SchedulerTable, TaskScheduler
 from intarsia.autoschedule.task import SearchTask
 from intarsia.autoschedule.tuning.kernel_search import KernelSearch
-from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.native.loop_state import LoopState
+from intarsia.native.roofline import Roofline
 from intarsia.native.schedule import ScheduleLog
 from intarsia.support.callbacks import never, silent
 from intarsia.support.errors import StoppedError, UsageError

@@ -17,7 +17,6 @@ from intarsia.autoschedule.measuring import best_record
 from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.task import SearchTask
-from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
@@ -29,6 +28,7 @@ from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
+from intarsia.native.roofline import Roofline
 from intarsia.native.schedule.schedule_log import history_text
 from intarsia.support.errors import ExecutionError, StoppedError, UsageError
 from intarsia.target import Target

@@ -6,7 +6,6 @@ import functools
 from dataclasses import dataclass
 from typing import Final, Self
 
-from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
@@ -36,11 +35,16 @@ class Roofline:
         """Measure the roofline of this machine, once per process; it takes about a second."""
         return cls(*_measured(isa, threads), isa.caches.third)
 
-    def bound(self, task: ExtractedTask) -> float:
-        """Return a lower bound of the seconds per call of a kernel, for its operations and its bytes."""
-        is_cached = task.bytes_moved <= self.cached_bytes
+    def bound(self, flop_count: int, bytes_moved: int) -> float:
+        """Return a lower bound of the seconds per call of a kernel.
+
+        Args:
+            flop_count: Number of its floating-point operations; negative if it is not known.
+            bytes_moved: Bytes of the tensors that it reads and writes.
+        """
+        is_cached = bytes_moved <= self.cached_bytes
         bandwidth = self.bandwidth * (_CACHED if is_cached else 1.0)
-        return _CALL_SECONDS + max(max(0, task.flop_count) / self.peak, task.bytes_moved / bandwidth)
+        return _CALL_SECONDS + max(max(0, flop_count) / self.peak, bytes_moved / bandwidth)
 
 
 @functools.cache
