@@ -42,9 +42,12 @@ class Roofline:
             flop_count: Number of its floating-point operations; negative if it is not known.
             bytes_moved: Bytes of the tensors that it reads and writes.
         """
+        return _CALL_SECONDS + max(max(0, flop_count) / self.peak, self.seconds_of_bytes(bytes_moved))
+
+    def seconds_of_bytes(self, bytes_moved: int) -> float:
+        """Return the least seconds in which a kernel reads and writes its tensors, without its start."""
         is_cached = bytes_moved <= self.cached_bytes
-        bandwidth = self.bandwidth * (_CACHED if is_cached else 1.0)
-        return _CALL_SECONDS + max(max(0, flop_count) / self.peak, bytes_moved / bandwidth)
+        return bytes_moved / (self.bandwidth * (_CACHED if is_cached else 1.0))
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from math import inf, isfinite
 from typing import Protocol, runtime_checkable
 
 from intarsia.ir import IRModule
+from intarsia.native.roofline import Roofline
 from intarsia.target import Target
 from intarsia.tune.trace import Trace, is_cost
 
@@ -77,6 +78,18 @@ class EvaluatorOfKernels(Evaluator, Protocol):
         Args:
             candidates: Candidates for the whole program; they are timed interleaved.
             kernels: Keys of the timed kernels (`measure.kernel_times`), in the order of the results.
+        """
+
+
+@runtime_checkable
+class EvaluatorWithRoofline(Evaluator, Protocol):
+    """An evaluator that measures on a machine whose roofline is known."""
+
+    def roofline(self, threads: int) -> Roofline:
+        """Return the roofline of the machine that kernels are timed on.
+
+        Args:
+            threads: Number of threads that run a kernel.
         """
 
 

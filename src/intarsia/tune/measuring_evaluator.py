@@ -14,6 +14,8 @@ from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
 from intarsia.measure.measurer import Measurer
+from intarsia.native.machine.isa import Isa
+from intarsia.native.roofline import Roofline
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluator import FAILED, Evaluation
@@ -100,6 +102,10 @@ class MeasuringEvaluator:
             return None
         failed = (FAILED,) * len(kernels)
         return [result.costs if result.is_ok and result.costs else failed for result in results]
+
+    def roofline(self, threads: int) -> Roofline:
+        """See EvaluatorWithRoofline.roofline; kernels are timed on this machine."""
+        return Roofline.measured(Isa.host(), threads)
 
     def learn(self, item: MeasureInput, result: MeasureResult) -> None:
         """Store the result of a candidate of this model that was measured before."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import Final
 
-from intarsia.tune.evaluator import EvaluatorOfKernels
+from intarsia.native.roofline import Roofline
+from intarsia.tune.evaluator import EvaluatorOfKernels, EvaluatorWithRoofline
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.kernels.kernel_group import KernelGroup
 from intarsia.tune.kernels.kernel_question import KernelQuestion
@@ -33,17 +36,19 @@ MOST_QUESTIONS: Final = 12
 """Maximum number of questions whose kernels are compiled: each choice of a kernel takes about 0.1 seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelTimes:
     """The times of a program's kernels as it is.
 
     Attributes:
         seconds: Seconds of the kernels of each group in one run, by key.
         groups: The groups, by key.
+        roofline: Roofline of the machine, if it is known.
     """
 
     seconds: Mapping[str, float]
     groups: Mapping[str, KernelGroup]
+    roofline: Roofline | None = None
 
     @property
     def whole(self) -> float:
@@ -53,18 +58,38 @@ class KernelTimes:
     def most_saved(self, question: KernelQuestion) -> float:
         """Return the seconds that a question can save at most.
 
-        No kernel is expected to beat the best rates, in operations and in bytes, of this program's kernels.
+        No kernel is expected to beat the best rates, in operations and in bytes, of this program's kernels,
+        or the roofline. With fewer operations, only the bytes limit it.
         """
         if question.has_less_work:
-            return LESS_WORK * sum(self.seconds[key] for key in question.groups)
+            seconds = [(self.seconds[key], self._seconds_of_bytes(key)) for key in question.groups]
+            return sum(min(LESS_WORK * took, max(0.0, took - least)) for took, least in seconds)
         saved = sum(self.seconds[key] - self._least(key) for key in question.groups)
         return saved if question.most_saved is None else min(saved, question.most_saved)
+
+    def _seconds_of_bytes(self, key: str) -> float:
+        group = self.groups[key]
+        if self.roofline is None or not group.calls:
+            return 0.0
+        return group.calls * self.roofline.seconds_of_bytes(group.bytes_moved // group.calls)
+
+    @cached_property
+    def _peak(self) -> float:
+        """Operations per second that no kernel exceeds: the roofline's, or those of a kernel that is faster.
+
+        A peak that was measured while other programs ran is too low.
+        """
+        if self.roofline is None:
+            return math.inf
+        rates = [group.flop / self.seconds[key] for key, group in self.groups.items() if self.seconds[key]]
+        return max(self.roofline.peak, *rates)
 
     def _least(self, key: str) -> float:
         if not self.seconds[key]:
             return 0.0
         group = self.groups[key]
-        bounds = [
+        bounds = [self._seconds_of_bytes(key), group.flop / self._peak]
+        bounds += [
             amount * self.seconds[other] / best
             for amount, (other, best) in (
                 (group.flop, self._best("flop")),
@@ -122,6 +147,10 @@ def timed_questions(
     assert isinstance(evaluator, EvaluatorOfKernels)
     times = KernelTimes(dict(zip(keys, as_it_is[0], strict=True)), {group.key: group for group in groups})
     payable = _payable(questions, times)
+    if payable and isinstance(evaluator, EvaluatorWithRoofline):
+        # It is measured only where some question may pay by the rates of the program's own kernels.
+        roofline = evaluator.roofline(max(group.threads for group in groups))
+        payable = _payable(questions, replace(times, roofline=roofline))
     skipped = len(questions) - len(payable)
     variants = _variants(payable, trace, ctx)
     timed = evaluator.time_kernels([unchanged, *variants], keys) if variants else None

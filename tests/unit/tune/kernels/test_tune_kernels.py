@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -13,10 +13,13 @@ from tests.tuning_passes import CostTable
 from intarsia.build import build
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var, structural_digest
 from intarsia.native.graph import KernelDecisions
+from intarsia.native.roofline import Roofline
 from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.tune import Trace, TuningContext
 from intarsia.tune.kernels import AS_IT_IS, KernelGroup, TuneKernels, decide_kernels, kernel_groups
+from intarsia.tune.kernels.kernel_question import KernelQuestion
+from intarsia.tune.kernels.timed_questions import KernelTimes
 from intarsia.tune.passes import (
     TuneChannelBlocks,
     TuneConvolutionForms,
@@ -124,6 +127,46 @@ def test_only_what_can_pay_is_tried_and_the_rest_is_said() -> None:
     (found,) = tuned.instructions(Trace(given()), inside)
     assert (found.name, found.decisions) == (f"kernels of {layers}", (AS_IT_IS, "epilogue apart"))
     assert table.timed == [1, 2]
+
+
+@dataclass
+class TableWithRoofline(TimedTable):
+    """An evaluator that times kernels by a table, on a machine with a roofline.
+
+    Attributes:
+        machine: The roofline.
+    """
+
+    machine: Roofline = field(default_factory=lambda: Roofline(1.0, 1.0, 0))
+
+    def roofline(self, threads: int) -> Roofline:
+        assert threads == 2
+        return self.machine
+
+
+def test_what_is_near_the_roofline_is_not_tried() -> None:
+    """The first kernel is slower than the program's best rates, but as fast as the machine can be."""
+    tuned = TuneFusionBorders()
+    layers = groups()[0]
+    times = seconds(tuned, (60.0, 50.0), (0.3,), (10.0,))
+
+    def asked(machine: Roofline) -> tuple[str, ...]:
+        table = TableWithRoofline(seconds=times, machine=machine)
+        (instruction,) = tuned.instructions(Trace(given()), TuningContext(table))
+        return instruction.decisions
+
+    assert asked(Roofline(1e12, 1e12, 0)) == (AS_IT_IS, "epilogue apart")
+    assert asked(Roofline(1e12, layers.bytes_moved / 60.0, 0)) == (AS_IT_IS,), "its bytes take that long"
+    fast = max(group.flop / times[group.key][""] for group in groups())
+    assert asked(Roofline(fast / 1e3, 1e12, 0)) == (AS_IT_IS, "epilogue apart"), "another kernel is faster"
+
+
+def test_fewer_operations_do_not_beat_the_bytes() -> None:
+    layers = groups()[0]
+    times = KernelTimes({layers.key: 60.0}, {layers.key: layers}, Roofline(1.0, layers.bytes_moved / 50.0, 0))
+    question = KernelQuestion("form", (layers.key,), {}, has_less_work=True)
+    assert times.most_saved(question) == pytest.approx(10.0, rel=1e-3)
+    assert replace(times, roofline=None).most_saved(question) == pytest.approx(30.0)
 
 
 def test_what_saves_nothing_alone_is_not_tried_on_the_program() -> None:
