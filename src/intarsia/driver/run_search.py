@@ -36,7 +36,7 @@ MOST_OF_BOUND: Final = 1.05
 SCHEDULE_SHARE: Final = 0.5
 """Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
 
-SCHEDULE_GROWTH: Final = 0.05
+SCHEDULE_GROWTH: Final = 0.1
 """Seconds of that for each second of measuring the toolchains alone and each second of search time: a model
 that is measured in no time has few kernels, and its answer is not to wait for half of the budget."""
 

@@ -74,12 +74,12 @@ def test_a_bound_that_a_program_beats_was_measured_wrong(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("spent", "proves", "expected"),
-    [(0.1, False, 2.0), (1.0, False, 3.0), (9.0, False, 27.0), (50.0, False, 30.0), (0.1, True, 30.0)],
+    [(0.1, False, 2.0), (1.0, False, 6.0), (4.0, False, 24.0), (50.0, False, 30.0), (0.1, True, 30.0)],
 )
 def test_small_models_do_not_wait_for_schedules(
     monkeypatch: pytest.MonkeyPatch, spent: float, expected: float, *, proves: bool
 ) -> None:
-    """Of 60 seconds half, or 3 for each second of measuring the toolchains alone, two at least."""
+    """Of 60 seconds half, or 6 for each second of measuring the toolchains alone, two at least."""
     given: list[float] = []
 
     def noted(*arguments: float | Sequence[object]) -> TunedSchedules:
