@@ -68,7 +68,6 @@ def pytest_collection_finish() -> None:
     them: more work than most tests themselves.
     """
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)  # rarer by far than Python's 700: objects of tests die by their counts
     gc.enable()
 
 

@@ -48,7 +48,7 @@ def test_random_programs_are_well_formed_and_typed(mod: IRModule) -> None:
 
 @pytest.mark.parametrize("kind", [Call, Function, If, Let, Tuple, TupleGetItem, Var])
 def test_random_programs_hold_every_kind_of_expression(kind: type[Expr]) -> None:
-    unshrunk = settings(FEW, phases=[Phase.generate], max_examples=examples(500), database=None)
+    unshrunk = settings(FEW, phases=[Phase.generate], max_examples=examples(500, quick=50), database=None)
     mod = find(programs(), lambda mod: _holds(mod, kind), settings=unshrunk, random=Random(0))
     assert _holds(mod, kind)
 
