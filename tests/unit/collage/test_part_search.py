@@ -126,6 +126,7 @@ def test_a_toolchain_that_runs_all_is_measured_as_such() -> None:
     assert sorted(target for _, target, _ in wholes) == ["cpu -toolchain=one", "cpu -toolchain=two"]
 
 
+@pytest.mark.slow
 def test_the_same_search_again_measures_nothing(tmp_path: Path) -> None:
     testbed, costs = PlantedTestbed(), []
     for _ in range(2):

@@ -101,7 +101,7 @@ def _partial() -> Iterator[None]:
         yield
 
 
-@pytest.mark.quick_cases(10)
+@pytest.mark.quick_cases(6)
 @pytest.mark.usefixtures("_partial")
 @pytest.mark.parametrize(
     "engines", [("onnxruntime",), ("onnxruntime", "openvino"), ("openvino", "onnxruntime")]

@@ -69,6 +69,7 @@ def test_the_tasks_are_what_is_built() -> None:
         assert str(task.default_state) == str(default_state(task.task.dag, Isa.host(), 2))
 
 
+@pytest.mark.slow
 def test_a_book_of_default_states_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     mod = model("mnist")

@@ -383,6 +383,7 @@ def descending(share: float) -> PolicyOptions:
     return replace(QUICK, descent_share=share, descent_batch=4)
 
 
+@pytest.mark.slow
 def test_the_last_part_walks_to_neighbours() -> None:
     off, on = FakeMeasurer(), FakeMeasurer()
     policy_of(off, descending(0.0)).search(TuningOptions(40, num_measures_per_round=16))

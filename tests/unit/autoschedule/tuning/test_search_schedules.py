@@ -309,6 +309,7 @@ def test_what_has_won_is_found_again(database: Database) -> None:
     assert nowhere.is_empty
 
 
+@pytest.mark.slow
 def test_a_model_learns_from_searches_of_other_models(tmp_path: Path) -> None:
     path = tmp_path / "cache" / "samples.npz"
     search_schedules([kernel(32)], search(FakeMeasurer(), trials=12, samples=path))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from tests.pass_checks import assert_same_results
 from tests.scheduled_products import NATIVE, REFERENCE, product, with_winner
-from tests.unit.measure.quick_testbed import POLICY
 
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.tuning import schedule_log
@@ -21,13 +20,13 @@ from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var, st
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import ScheduleLog
 from intarsia.op import call
 from intarsia.passes import InferType, partition_whole
 from intarsia.support.errors import UsageError
-from intarsia.target import Host, Target
+from intarsia.target import Target
 from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.transform import get_pass
 from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuningContext
@@ -52,10 +51,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def testbed() -> Iterator[LocalTestbed]:
-    with LocalTestbed.open(Host.detect(), workers=2, limits=TestbedLimits(policy=POLICY)) as opened:
-        yield opened
+@pytest.fixture
+def testbed(shared_testbed: LocalTestbed) -> LocalTestbed:
+    return shared_testbed
 
 
 @dataclass(eq=False)

@@ -88,6 +88,7 @@ def test_a_resize_that_rounds_both_ways_is_refused() -> None:
         from_onnx(model)
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("name", ["Hardmax", "Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", ["", "<axis = 0>", "<axis = 1>", "<axis = 2>", "<axis = -2>"])
 def test_all_dimensions_from_an_axis_on(name: str, axis: str) -> None:

@@ -201,6 +201,7 @@ def test_a_token_reaches_the_positions_that_attention_allows(name: str) -> None:
     np.testing.assert_array_equal(moved, expected)
 
 
+@pytest.mark.slow
 def test_a_token_reaches_the_later_states_of_an_lstm_and_fades() -> None:
     import onnxruntime
 

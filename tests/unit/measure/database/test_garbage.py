@@ -12,6 +12,7 @@ from intarsia.support.errors import UsageError
 from intarsia.target import Host
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize(
     ("conditions", "left"),
     [
@@ -60,6 +61,7 @@ def test_garbage_needs_a_condition(database: Database) -> None:
     assert database.statistics().records == 1
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("conditions", "left"),
     [

@@ -99,7 +99,7 @@ def axis_of(form: str) -> int:
     return 1 if form == "joined" else 0
 
 
-@pytest.mark.quick_cases(4)
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("form", ALL_FORMS)
 @pytest.mark.parametrize("seed", range(2))
 def test_engines_pass(form: str, seed: int) -> None:
@@ -142,7 +142,7 @@ def narrow(boxes: Array) -> Array:
     return boxes.astype(np.float16)
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("form", ALL_FORMS)
 @pytest.mark.parametrize("fault", [zeroed, scaled, reversed_, random, one_moved, not_a_number, narrow])
 def test_faults_in_gathered_boxes_are_caught(form: str, fault: Callable[[Array], Array]) -> None:

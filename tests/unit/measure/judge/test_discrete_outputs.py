@@ -249,6 +249,7 @@ def test_engines_pass_on_detections(gate_of_detections: Gate) -> None:
     assert gate_of_detections.checks[0].kind == "suppression"
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_plants_in_detections(plant: Callable[[Array], Array], gate_of_detections: Gate) -> None:
     assert not gate_of_detections.check([plant(gate_of_detections.expected[0].copy())]).passed

@@ -49,6 +49,7 @@ def test_elements_far_apart_have_no_mask() -> None:
     assert "masked" not in text_of(27, "y[i] = x[i * 5];")
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
 @pytest.mark.parametrize("extent", [5, 7, 10, 15, 23, 39, 77])
 @pytest.mark.parametrize("step", [1, 2])

@@ -30,6 +30,7 @@ def transposed(x: Expr, made: int, taps: int = 4, group: int = 1, **attrs: Any) 
     return call("ConvTranspose", x, weight, weights(made), group=group, **attrs)
 
 
+@pytest.mark.slow
 def test_a_generator_has_no_copies_between_its_kernels() -> None:
     x = image(20, size=1)
     start = call("Relu", transposed(x, 48))

@@ -222,6 +222,7 @@ def loads_or_refuses(data: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_flipped_bits_never_crash_the_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(data: bytes, symbols: object, refusal: ArtifactError) -> None:
         raise refusal

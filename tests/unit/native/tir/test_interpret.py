@@ -63,6 +63,7 @@ def test_every_statement() -> None:
     np.testing.assert_array_equal(y, expected.reshape(32))
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64])
 @pytest.mark.parametrize("op", [ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.DIV])
 def test_floats_round_in_their_type(op: ArithOp, dtype: DType) -> None:

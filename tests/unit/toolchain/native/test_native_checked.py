@@ -169,7 +169,7 @@ CASES = {
 }
 
 
-@pytest.mark.quick_cases(12)
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_an_index_out_of_range_at_either_end_is_an_error_of_the_call(name: str, threads: int) -> None:

@@ -65,6 +65,7 @@ def _step(rng: np.random.Generator, values: list[Expr]) -> Expr:
             return call("Cast", call("Cast", call("Greater", left, right), to=6), to=7)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_stay_within_their_intervals(seed: int) -> None:
     rng = np.random.default_rng(seed)

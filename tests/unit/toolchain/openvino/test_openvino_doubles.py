@@ -67,6 +67,7 @@ def on_the_reference(module: IRModule, data: NDArray[np.generic]) -> NDArray[np.
         return np.asarray(executable.run_flat(data)[0])
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("title", ROUNDED)
 def test_what_is_refused_is_rounded_by_the_engine(title: str) -> None:
     result, data = ROUNDED[title]
@@ -89,6 +90,7 @@ def test_what_is_rounded_is_given_to_another_toolchain(title: str) -> None:
     np.testing.assert_array_equal(on_the_reference(partition_for(module, "openvino"), data), expected)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("title", EXACT)
 @pytest.mark.parametrize("size", [1.0, 1e300, 1e-300, np.inf])
 def test_what_reads_no_values_is_right(title: str, size: float) -> None:
