@@ -55,13 +55,15 @@ def test_a_task_is_tuned_and_goes_on_from_its_log(tmp_path: Path) -> None:
     )
     first = load_records(log)
     assert first[0].steps == default().transform_steps
-    assert len(first) == 6  # three programs, and each again
-    assert {str(record.steps) for record in first[:3]} == {str(record.steps) for record in first[3:]}
-    assert [record.is_confirmed for record in first] == [False] * 5 + [True]
+    trials, finalists = first[:3], first[3:]
+    assert len(finalists) in {0, 2, 3}  # those near the best are measured again, unless it is alone
+    assert len({str(record.steps) for record in trials}) == 3
+    assert {str(record.steps) for record in finalists} <= {str(record.steps) for record in trials}
+    assert [record.is_confirmed for record in first] == [False] * (len(first) - 1) + [bool(finalists)]
     assert tune(TASK, TuningOptions(5), log=log) is not None
     again = load_records(log)
-    assert again[:6] == first
-    assert len(again) == 6 + 2 + 5
+    assert again[: len(first)] == first
+    assert len({str(record.steps) for record in again[: len(first) + 2]}) == 5
     assert len({str(record.steps) for record in again}) == 5
 
 
