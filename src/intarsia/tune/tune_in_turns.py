@@ -60,6 +60,11 @@ class PassShare:
     is_done: bool = False
     first_gain: float = inf
 
+    @property
+    def expects_turn(self) -> bool:
+        """Whether the pass has no slice yet, and is to get one in any case."""
+        return not self.slices and not isfinite(self.first_gain)
+
     def expected(self, slice_seconds: float) -> float:
         """Return the expected gain per second of the next slice.
 
@@ -87,7 +92,7 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
 
     The pass with the highest expected gain per second gets the next slice of trials. At first that is the
     `expected_gain` of the pass over the seconds that so many candidates have taken so far; passes without one
-    get their first slice in any case, before all others. Later it is the rate of its last slice with a gain,
+    get their first slice in any case, before all others, with a patience of its own. Later it is the rate of its last slice with a gain,
     or a small one if it had none, halved for each slice without one since. The run ends when nothing is left
     to try, or when so little is expected that the whole budget would gain less than 6 % at that rate; with a
     control that `proves` only the former ends it. Each slice runs the whole row of passes again with the new
@@ -133,7 +138,11 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         measured = ctx.counts.distinct
         best = begun.copy()
         evaluate([best], ctx)
-        while not ctx.control.is_over and ctx.counts.distinct - measured < self.limits.trials:
+        while ctx.counts.distinct - measured < self.limits.trials:
+            if any(share.expects_turn for share in shares.values()):
+                ctx.control.renew()  # however little the passes before it have gained
+            if ctx.control.is_over:
+                break
             share = _most_promising(list(shares.values()), ctx.control, self.slice_trials)
             if share is None:
                 break

@@ -201,3 +201,13 @@ def test_passes_that_gain_nothing_end_with_the_patience() -> None:
     TuneInTurns((idle, LITTLE), slice_trials=4)(program(), ctx)
     assert judge.spent - 30.0 <= 10.0 + 4
     assert "nothing was gained in 10.0 s before its turn" in " ".join(map(str, run.skipped))
+
+
+def test_every_pass_gets_a_turn_with_a_patience_of_its_own() -> None:
+    idle = Deciding(what="idle", values=MANY, strategy=RandomSearch())
+    useful = Deciding(what="useful", values=("0", "1"))
+    judge = Measured(cost)
+    run = RunControl(seconds=6000.0, meter=judge, patience=3.0)
+    ctx = TuningContext(judge, control=run.part(gains_soon=True))
+    after = TuneInTurns((idle, useful), slice_trials=4)(program(), ctx)
+    assert after.attrs["useful"] == "1"
