@@ -91,13 +91,14 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
     """Runs passes in order, and divides trials and time among the tuning ones by expected gain per second.
 
     The pass with the highest expected gain per second gets the next slice of trials. At first that is the
-    `expected_gain` of the pass over the seconds that so many candidates have taken so far; passes without one
-    get their first slice in any case, before all others, with a patience of its own. Later it is the rate of its last slice with a gain,
-    or a small one if it had none, halved for each slice without one since. The run ends when nothing is left
-    to try, or when so little is expected that the whole budget would gain less than 6 % at that rate; with a
-    control that `proves` only the former ends it. Each slice runs the whole row of passes again with the new
-    limits; an evaluator with a memory does not measure earlier candidates again (the seed relax_pass_infra
-    leaves open how to spend tuning time). With sufficient limits the result equals that of a `Sequential`.
+    `expected_gain` of the pass over the seconds that so many candidates have taken so far; passes without
+    one get their first slice in any case, before all others, with a patience of its own. Later it is the
+    rate of its last slice with a gain, or a small one if it had none, halved for each slice without one
+    since. The run ends when nothing is left to try, or when so little is expected that the whole budget
+    would gain less than 6 % at that rate; with a control that `proves` only the former ends it. Each slice
+    runs the whole row of passes again with the new limits; an evaluator with a memory does not measure
+    earlier candidates again (the seed relax_pass_infra leaves open how to spend tuning time). With
+    sufficient limits the result equals that of a `Sequential`.
 
     The shares of the passes are notes of the tuning tree; what is left out, and why, is recorded in the
     control of the context.
