@@ -50,6 +50,9 @@ of thumb. The fastest toolchain alone is the answer for nearly all models, and t
 LEAST_PATIENCE: Final = 2.0
 """Minimum of these seconds: a few candidates of a small model."""
 
+LEAST_WITHOUT_WHOLE: Final = 30.0
+"""Minimum seconds of the search where no toolchain runs the whole program: without a mix there is no result."""
+
 LEAST_TUNING_SECONDS: Final = 1.0
 """With less time for the search no tuning pass is run."""
 
@@ -97,7 +100,7 @@ class RunSearch:
             IntarsiaError: Measuring is impossible.
         """
         control = RunControl(
-            self.seconds,
+            self._search_seconds,
             math.inf if self.trials is None else max(0, self.trials - self.contest.measurer.trials),
             self.contest.measurer,
             should_stop=self.should_stop,
@@ -128,6 +131,12 @@ class RunSearch:
         known = [f"the fastest program: {bound.text(best)}"] if bound.seconds and math.isfinite(best) else []
         return replace(result, notes=(*result.notes, *known))
 
+    @property
+    def _search_seconds(self) -> float:
+        """Seconds for the search: more than requested where a mix must be found for there to be a result."""
+        is_whole = math.isfinite(self._best()) or not self.searches
+        return self.seconds if is_whole else max(self.seconds, LEAST_WITHOUT_WHOLE)
+
     def _tune_schedules(self, control: RunControl) -> TunedSchedules:
         """Run the passes that tune schedules first: native with the schedules is a target of all others."""
         passes = [item for item in self.passes if isinstance(item, TuneSchedule)]
@@ -152,7 +161,7 @@ class RunSearch:
             return "the model draws random numbers, so that no result can be checked"
         if control.trials_left < 1:
             return f"the baselines have used the {self.trials} trials: --trials gives more"
-        if self.seconds < LEAST_TUNING_SECONDS:
+        if self._search_seconds < LEAST_TUNING_SECONDS:
             return f"{self.seconds:.1f} s are too little for a search: --budget gives more"
         return "the run was stopped" if self.should_stop() else self._reason_by_bound()
 
