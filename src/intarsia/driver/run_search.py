@@ -51,7 +51,7 @@ LEAST_PATIENCE: Final = 2.0
 """Minimum of these seconds: a few candidates of a small model."""
 
 LEAST_WITHOUT_WHOLE: Final = 30.0
-"""Minimum seconds of the search where no toolchain runs the whole program: without a mix there is no result."""
+"""Minimum seconds of the search where no toolchain runs the whole program: without a mix nothing results."""
 
 LEAST_TUNING_SECONDS: Final = 1.0
 """With less time for the search no tuning pass is run."""
