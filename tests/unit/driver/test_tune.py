@@ -140,12 +140,10 @@ def test_progress_goes_through_all_stages() -> None:
     seen: list[Progress] = []
     targets = [target("onnxruntime"), target("onnxruntime") + " -threads=1"]
     ia.tune(relu(), budget="1s", targets=targets, on_progress=seen.append)
-    assert list(dict.fromkeys(item.stage for item in seen)) == [
-        TuneStage.IMPORT,
-        TuneStage.REFERENCE,
-        TuneStage.MEASURE,
-        TuneStage.RACE,
-    ]
+    stages = list(dict.fromkeys(item.stage for item in seen))
+    assert stages[:3] == [TuneStage.IMPORT, TuneStage.REFERENCE, TuneStage.MEASURE]
+    # On a busy machine one measurement can be three times the other: then nothing is left to race.
+    assert stages[3:] in ([TuneStage.RACE], [])
     assert seen[-1].fraction == 1.0
 
 
