@@ -40,8 +40,9 @@ SCHEDULE_GROWTH: Final = 0.1
 """Seconds of that for each second of measuring the toolchains alone and each second of search time: a model
 that is measured in no time has few kernels, and its answer is not to wait for half of the budget."""
 
-LEAST_SCHEDULE_SECONDS: Final = 2.0
-"""With less time no schedules are searched by default: timing the kernels and one search take as long."""
+LEAST_SCHEDULE_SECONDS: Final = 8.0
+"""With less time no schedules are searched by default: starting workers, timing the kernels and compiling
+the first schedules of a transformed convolution take that long on two slow cores, and passes get no time."""
 
 PATIENCE_SHARE: Final = 0.3
 """Seconds without a gain after which passes end, relative to those of measuring each toolchain alone: a rule

@@ -37,6 +37,10 @@ _ROUNDS: Final = 4
 """Average number of rounds of a kernel."""
 _ROUND: Final = (16, 64)
 """Minimum and maximum number of trials of a round."""
+_SHORT_ROUND: Final = 4
+"""Minimum number of trials of a round in a search of seconds, which a round must not exceed by far."""
+_SLOW_TRIAL_SECONDS: Final = 0.5
+"""Seconds of a trial of kernels that are slow to compile, such as transformed convolutions."""
 _GENERATION: Final = 2
 """Programs of a generation for each trial of a round, so that the search takes as long as measuring."""
 _SECONDS_EACH: Final = 2.0
@@ -238,7 +242,10 @@ class _Run:
         count, seconds = len(scheduled), self.control.seconds
         options = SchedulerOptions(trials_per_round=_round_size(seconds, count))
         if self.search.roofline is not None:
-            options = replace(options, trials_per_round=_ROUND[0], per_task_early_stopping=_PATIENCE)
+            left = SEARCH_SHARE * (seconds - self.control.spent)
+            size = _ROUND[0] if math.isinf(left) else int(left / (_SLOW_TRIAL_SECONDS * count))
+            size = min(max(size, _SHORT_ROUND), _ROUND[0])
+            options = replace(options, trials_per_round=size, per_task_early_stopping=_PATIENCE)
         chance = Random(self.search.seed)  # noqa: S311  # choices among equals
         scheduler = TaskScheduler(scheduled, options, rng=chance, on_round=[self._report])
         for number, kernel in enumerate(self.chosen):
