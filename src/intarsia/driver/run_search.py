@@ -129,14 +129,15 @@ class RunSearch:
         )
         result = scheduled.joined(run_pipeline(self.contest, self.workload, pipeline, control))
         bound, best = self._bound(), self._best()
-        known = [f"the fastest program: {bound.text(best)}"] if bound.seconds and math.isfinite(best) else []
-        return replace(result, notes=(*result.notes, *known))
+        if not bound.seconds or not math.isfinite(best):
+            return result
+        return replace(result, notes=(*result.notes, f"the fastest program: {bound.text(best)}"))
 
     @property
     def _search_seconds(self) -> float:
         """Seconds for the search: more than requested where a mix must be found for there to be a result."""
-        is_whole = math.isfinite(self._best()) or not self.searches
-        return self.seconds if is_whole else max(self.seconds, LEAST_WITHOUT_WHOLE)
+        needs_mix = self.searches and not math.isfinite(self._best())
+        return max(self.seconds, LEAST_WITHOUT_WHOLE) if needs_mix else self.seconds
 
     def _tune_schedules(self, control: RunControl) -> TunedSchedules:
         """Run the passes that tune schedules first: native with the schedules is a target of all others."""

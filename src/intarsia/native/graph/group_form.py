@@ -104,8 +104,7 @@ def form_costs(
     costs = {}
     merged = shape.merged(lanes)
     if merged is not None:
-        made = merged * shape.written
-        costs[GroupForm.MERGED] = merged * max(1.0, lanes / made)
+        costs[GroupForm.MERGED] = merged * max(1.0, lanes / (merged * shape.written))
     products = shape.written * prod(window.taps / window.stride for window in windows)
     copy = 0.0 if given == source else _COPY_COST / products
     costs[GroupForm.PADDED] = waste_of_result * len(source.places) / shape.channels + copy

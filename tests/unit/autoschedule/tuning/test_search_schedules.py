@@ -199,6 +199,14 @@ def test_short_searches_are_of_the_kernels_that_can_gain_most() -> None:
 
 
 @pytest.mark.slow
+def test_rounds_of_a_short_search_are_short() -> None:
+    slow = kernel(64)
+    measurer = FakeMeasurer(at_speed(slow))
+    settings = search(measurer, seconds=4.0, trials=9, roofline=roofline(1e-15))
+    search_schedules([slow], settings)
+    assert max(map(len, measurer.rounds)) <= 6
+
+
 def test_a_search_ends_when_nothing_more_is_expected_and_serves_other_models(database: Database) -> None:
     shared, other = kernel(32), kernel(16)
     first = FakeMeasurer(at_speed(shared))
