@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
+from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.driver import run_search
 from intarsia.driver.machine_bound import MachineBound
 from intarsia.driver.run_search import RunSearch
@@ -72,14 +73,8 @@ def test_a_bound_that_a_program_beats_was_measured_wrong(monkeypatch: pytest.Mon
     assert reason(monkeypatch, 1.2) == ""
 
 
-@pytest.mark.parametrize(
-    ("spent", "proves", "expected"),
-    [(0.1, False, 2.0), (1.0, False, 6.0), (4.0, False, 24.0), (50.0, False, 30.0), (0.1, True, 30.0)],
-)
-def test_small_models_do_not_wait_for_schedules(
-    monkeypatch: pytest.MonkeyPatch, spent: float, expected: float, *, proves: bool
-) -> None:
-    """Of 60 seconds half, or 6 for each second of measuring the toolchains alone, two at least."""
+def schedule_seconds(monkeypatch: pytest.MonkeyPatch, run: RunSearch, left: float, spent: float) -> float:
+    """Return the seconds that passes on schedules get, with some seconds left."""
     given: list[float] = []
 
     def noted(*arguments: float | Sequence[object]) -> TunedSchedules:
@@ -87,6 +82,26 @@ def test_small_models_do_not_wait_for_schedules(
         return TunedSchedules()
 
     monkeypatch.setattr(run_search, "tune_schedules", noted)
+    run._tune_schedules(RunControl(left, meter=Meter(spent)))
+    (seconds,) = given
+    return seconds
+
+
+@pytest.mark.parametrize(
+    ("spent", "proves", "expected"),
+    [(0.1, False, 8.0), (1.0, False, 8.0), (4.0, False, 24.0), (50.0, False, 30.0), (0.1, True, 30.0)],
+)
+def test_small_models_do_not_wait_for_schedules(
+    monkeypatch: pytest.MonkeyPatch, spent: float, expected: float, *, proves: bool
+) -> None:
+    """Of 60 seconds half, or 6 for each second of measuring the toolchains alone, eight at least."""
     run = search(Results(spent), proves=proves)
-    run._tune_schedules(RunControl(60.0, meter=Meter(spent)))
-    assert given == [pytest.approx(expected)]
+    assert schedule_seconds(monkeypatch, run, 60.0, spent) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("left", "expected"), [(15.0, 0.0), (17.0, 8.0)])
+def test_schedules_are_not_searched_in_less_time_than_a_search_takes(
+    monkeypatch: pytest.MonkeyPatch, left: float, expected: float
+) -> None:
+    run = replace(search(Results(4.0)), passes=(TuneSchedule(),))
+    assert schedule_seconds(monkeypatch, run, left, 4.0) == pytest.approx(expected)
