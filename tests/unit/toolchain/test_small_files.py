@@ -44,7 +44,14 @@ NATIVE: dict[str, tuple[Any, str]] = {
     "filled": (model_of(FILLED, s=np.array([LARGEST])), "values between its kernels take 8,192 MiB"),
 }
 OPENVINO = {
-    "between operators": (resize("linear", 1, 1, 2**15, 2**15), "openvino cannot compile this: std::")
+    "linear, one row": (resize("linear", 1, 1, 1, 10**9), "it crashes on a Resize"),
+    "linear, a picture": (resize("linear", 1, 1, 2**14, 2**14), "it crashes on a Resize"),
+    "linear, a volume": (
+        resize("linear", 1, 1, 2**9, 2**9, 2**9, shape="float[1,1,2,2,2]"),
+        "it crashes on a Resize",
+    ),
+    "cubic": (resize("cubic", 1, 1, 2**15, 2**15), "it crashes on a Resize"),
+    "nearest": (resize("nearest", 1, 1, 2**16, 2**15), "openvino cannot compile this: Failed to allocate"),
 }
 CASES = {
     f"{toolchain}: {name}": case

@@ -7,10 +7,11 @@ see `doubles`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from intarsia.ir import Call, DType, Expr, Function, GlobalVar, IRModule, Op, post_order
+from intarsia.ir import Call, DType, Expr, Function, GlobalVar, IRModule, Op, TensorType, post_order
 from intarsia.toolchain.call_facts import (
     attribute_is,
     call_types,
@@ -70,6 +71,13 @@ def empty_attention(function: Function, module: IRModule | None = None) -> bool:
     return any(_is_operator(call, "Attention") and _is_empty(call) for call in _calls(function, module))
 
 
+def overflowing_resize(function: Function, module: IRModule | None = None) -> bool:
+    """Whether a function, or one that it calls, has a Resize that OpenVINO 2026.4.1 crashes on."""
+    return any(
+        _is_operator(call, "Resize") and _overflows_index_table(call) for call in _calls(function, module)
+    )
+
+
 def _calls(function: Function, module: IRModule | None) -> Iterator[Call]:
     """Calls of a function, and of the global functions that it calls."""
     functions, names = [function], set[str]()
@@ -110,6 +118,22 @@ def _is_unknown_resize(call: Call) -> bool:
     )
 
 
+def _overflows_index_table(call: Call) -> bool:
+    """Whether the table of a Resize has more elements than 31 bits count, on which OpenVINO crashes.
+
+    Linear interpolation keeps an index and a weight for each of the 2**axes neighbours of each point of the
+    resized axes; cubic interpolation addresses its result, whose bytes 32 bits must count.
+    """
+    source, result = known_shape(call, 0), call.checked_type
+    if source is None or not isinstance(result, TensorType) or result.shape is None:
+        return False
+    resized = [new for old, new in zip(source, result.shape, strict=True) if old != new]
+    points = math.prod(extent for extent in resized if isinstance(extent, int))
+    if attribute_is(call, "mode", "linear"):
+        return points << (len(resized) + 1) >= 2**31
+    return attribute_is(call, "mode", "cubic") and points >= 2**30
+
+
 def _is_floored_modulo_of_floats(call: Call) -> bool:
     return not attribute_is(call, "fmod", 1) and not call_types(call).isdisjoint(_FLOATS)
 
@@ -141,7 +165,7 @@ _SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
         "Pad": lambda call: attribute_is(call, "mode", "wrap"),
         "QuantizeLinear": lambda call: "block_size" in call.attrs or _is_stripped(call),
         "RNN": _is_batchwise,
-        "Resize": _is_unknown_resize,
+        "Resize": lambda call: _is_unknown_resize(call) or _overflows_index_table(call),
         "RoiAlign": lambda call: attribute_is(call, "mode", "max"),
         "Tile": lambda call: is_computed(call, 1),
         "Unsqueeze": lambda call: is_computed(call, 1),

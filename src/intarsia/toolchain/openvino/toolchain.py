@@ -19,6 +19,7 @@ from intarsia.toolchain.openvino.limits import with_limits
 from intarsia.toolchain.openvino.refusals import (
     empty_attention,
     openvino_refuses,
+    overflowing_resize,
     stripped_quantization,
 )
 from intarsia.toolchain.package import package_availability, require
@@ -81,6 +82,11 @@ class OpenVino:
             raise CompileError(
                 "openvino cannot compile this: it writes outside of its memory for attention of no elements",
                 help="another toolchain computes it as ONNX says",
+            )
+        if overflowing_resize(function, module):
+            raise CompileError(
+                "openvino cannot compile this: it crashes on a Resize to so many elements",
+                help="another toolchain computes it as ONNX says, or resize to fewer elements",
             )
         if mixed_up_attention(function, module):
             raise CompileError(
