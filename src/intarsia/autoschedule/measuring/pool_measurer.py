@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from intarsia.autoschedule.measuring.build_schedule import BuildFunction, BuiltSchedule, build_schedule
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
@@ -19,6 +19,7 @@ from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasure
 from intarsia.autoschedule.measuring.schedule_runner import ScheduleRunner
 from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.testbed.local import PRELOAD
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.timing.host_lock import exclusive_host, shared_host
 from intarsia.measure.worker_pool import TaskStoppedError, WorkerPool
@@ -27,12 +28,6 @@ from intarsia.native.machine.isa import Isa
 from intarsia.support.callbacks import never
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import ExecutionError, StoppedError
-
-PRELOAD: Final = (
-    "intarsia.autoschedule.measuring.build_schedule",
-    "intarsia.autoschedule.measuring.run_schedule",
-)
-"""Modules that workers are forked with."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

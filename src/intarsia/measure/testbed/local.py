@@ -41,7 +41,7 @@ KEPT_BYTES: Final = 1 << 30
 RACE_KEPT_BYTES: Final = 1 << 28
 """Built candidates are kept, because those that race were measured by themselves before, up to so many."""
 
-PRELOAD: Final = ("intarsia.measure.candidate_task", "intarsia.measure.race_task")
+PRELOAD: Final = ("intarsia.measure.worker_modules",)
 """Modules that workers are forked with."""
 
 

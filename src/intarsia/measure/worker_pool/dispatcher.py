@@ -21,6 +21,7 @@ from intarsia.measure.worker_pool.failure import (
     TaskRaisedError,
     TaskStoppedError,
 )
+from intarsia.measure.worker_pool.fork_server_process import ForkServerProcess
 from intarsia.measure.worker_pool.messages import Returned
 from intarsia.measure.worker_pool.slot import Equipment, Slot, SlotState
 from intarsia.measure.worker_pool.task import Job
@@ -34,7 +35,7 @@ class Dispatcher:
 
     Args:
         workers: Number of parallel jobs.
-        preload: Modules that keepers import before they fork workers.
+        preload: Modules that are imported once, from which keepers and workers are forked.
         max_tasks: Number of jobs after which a worker is replaced; None for no limit.
         folder: Parent of the folder for temporary files; None: the system's folder for these.
     """
@@ -54,7 +55,8 @@ class Dispatcher:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_woken)
         self._temporary = tempfile.mkdtemp(prefix="intarsia-pool-", dir=folder)
-        self._equipment = Equipment(self, self._selector, preload, self._temporary, max_tasks)
+        self._server = ForkServerProcess.shared(preload)
+        self._equipment = Equipment(self, self._selector, self._server, self._temporary, max_tasks)
         self._thread = threading.Thread(target=self._run, name="intarsia-worker-pool", daemon=True)
         self._thread.start()
         self._owner = os.getpid()
@@ -185,6 +187,7 @@ class Dispatcher:
             slot.close()
         for slot in self._slots:
             slot.wait(_ENDED_WITHIN_S)
+        self._server.release()
         with self._lock:
             self._is_finishing = True
             left = [slot.job for slot in self._slots if slot.job is not None] + list(self._pending)

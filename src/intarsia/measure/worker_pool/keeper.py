@@ -9,8 +9,6 @@ a keeper's own parent ends, however that happens, the keeper ends its worker and
 from __future__ import annotations
 
 import contextlib
-import gc
-import importlib
 import os
 import pickle
 import selectors
@@ -19,11 +17,11 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Sequence
 
 from intarsia.measure.worker_pool.messages import (
     MARK,
     OUTPUT_BYTES,
+    Born,
     Command,
     Ended,
     Failed,
@@ -31,28 +29,16 @@ from intarsia.measure.worker_pool.messages import (
     Report,
     Started,
 )
-from intarsia.measure.worker_pool.process_tree import adopt_orphans, kill_children
+from intarsia.measure.worker_pool.process_tree import kill_children
 from intarsia.measure.worker_pool.worker import be_worker
 
 GRACE_S = 0.5
 """So long a worker may clean up after SIGTERM before SIGKILL."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Be a keeper; arguments: control socket, parent's process id, temporary folder, modules to import."""
-    descriptor, parent, temporary, *preload = arguments
-    control = socket.socket(fileno=int(descriptor))
-    try:
-        for module in preload:
-            importlib.import_module(module)
-    except BaseException as error:  # the parent reports whatever importing raises
-        control.send(
-            pickle.dumps(Failed(f"importing {module}: {type(error).__name__}: {error}"[:OUTPUT_BYTES]))
-        )
-        return
-    gc.freeze()
-    adopt_orphans()
-    Keeper(control, int(parent), temporary).run()
+def fail(control: socket.socket, problem: str) -> None:
+    """Report that no keeper can run here."""
+    control.send(pickle.dumps(Failed(problem)))
 
 
 class Keeper:
@@ -60,11 +46,11 @@ class Keeper:
 
     Args:
         control: Commands come from here, reports go there.
-        parent: Process id of the program that has the pool.
+        parent: Descriptor that becomes readable when the program that has the pool ends, or None.
         temporary: Folder in which each worker gets one of its own.
     """
 
-    def __init__(self, control: socket.socket, parent: int, temporary: str) -> None:
+    def __init__(self, control: socket.socket, parent: int | None, temporary: str) -> None:
         self._control = control
         self._temporary = temporary
         self._folder = ""
@@ -79,14 +65,13 @@ class Keeper:
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._obey)
         self._selector.register(self._woken, selectors.EVENT_READ, self._reap)
-        self._parent = _watch_process(parent)
+        self._parent = parent
         if self._parent is not None:
             self._selector.register(self._parent, selectors.EVENT_READ, self._close)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
-        if os.getppid() != parent:
-            self._close()
+        self._report(Born(os.getpid()))
 
     def run(self) -> None:
         """Serve until the parent ends or closes the connection."""
@@ -218,11 +203,3 @@ class Keeper:
     def _report(self, report: Report) -> None:
         with contextlib.suppress(OSError):  # the parent is gone, which the selector says next
             self._control.send(pickle.dumps(report))
-
-
-def _watch_process(pid: int) -> int | None:
-    """A descriptor that becomes readable when a process ends, or None where the kernel has none."""
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        return None

@@ -1,59 +1,39 @@
-"""A keeper, seen from the parent: a process of the same Python, and the socket to command it."""
+"""A keeper, seen from the program: the socket to command it, and its end."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
+import select
 import signal
 import socket
-import subprocess
-import sys
 
-from intarsia.measure.worker_pool.messages import Command, Report
+from intarsia.measure.worker_pool.fork_server_process import ForkServerProcess
+from intarsia.measure.worker_pool.messages import Born, Command, Report
 
-_LAUNCH = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from intarsia.measure.worker_pool.keeper import main; main(sys.argv[2:])"
-)
 _PACKET = 1 << 16
 
 
 class KeeperProcess:
     """Starts a keeper.
 
-    It is a new program rather than a fork, so it inherits no lock, thread or file of this process. It never
-    runs the main script, so scripts that use a pool need no `if __name__ == "__main__"`.
-
     Args:
         temporary: Folder for temporary files.
-        preload: Modules it imports before it forks workers.
+        server: Server that forks it.
     """
 
-    def __init__(self, temporary: str, preload: tuple[str, ...]) -> None:
+    def __init__(self, temporary: str, server: ForkServerProcess) -> None:
+        self.pid: int | None = None
+        self._server = server
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setblocking(False)
-        arguments = (json.dumps(sys.path), str(theirs.fileno()), str(os.getpid()), temporary, *preload)
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 -- the same Python with our own code
-                (sys.executable, "-c", _LAUNCH, *arguments),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # Ctrl-C in a terminal reaches the parent only
-            )
-        except BaseException:
-            self.control.close()
-            raise
-        finally:
-            theirs.close()
-
-    @property
-    def pid(self) -> int:
-        """Process id of the keeper."""
-        return self._process.pid
+        with theirs:
+            try:
+                server.start_keeper(theirs, temporary)
+            except BaseException:
+                self.control.close()
+                raise
 
     def command(self, command: Command, *descriptors: int) -> None:
         """Send a command to the keeper; if the keeper is gone, the next read reports that."""
@@ -66,12 +46,17 @@ class KeeperProcess:
         Raises:
             BlockingIOError: It says nothing.
         """
-        try:
-            packet = self._receive()
-        except ConnectionError:
-            return None
-        report: Report | None = pickle.loads(packet) if packet else None  # noqa: S301 -- keepers run no task
-        return report
+        while True:
+            try:
+                packet = self._receive()
+            except ConnectionError:
+                return None
+            if not packet:
+                return None
+            report: Report = pickle.loads(packet)  # noqa: S301 -- keepers run no task
+            if not isinstance(report, Born):
+                return report
+            self.pid = report.pid
 
     def _receive(self) -> bytes:
         """Return the next packet; empty at the end of the connection.
@@ -89,19 +74,34 @@ class KeeperProcess:
 
     def kill(self) -> None:
         """End the keeper at once; its worker follows, by `PR_SET_PDEATHSIG`."""
-        self._process.kill()
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        elif not self.has_ended(0.0):  # its server does not fork it
+            self._server.kill()
 
     def close(self) -> None:
-        """Let go of the keeper, which then ends its worker and exits."""
-        self.control.close()
+        """Let go of the keeper, which then ends its worker and exits; `wait` waits for that."""
+        with contextlib.suppress(OSError):  # the keeper is gone
+            self.control.shutdown(socket.SHUT_WR)
 
     def wait(self, seconds: float) -> None:
         """Wait for its end; past the time, kill it."""
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        if not self.has_ended(seconds):
             self.kill()
-            self._process.wait()
+            self.has_ended(seconds)
+        self.control.close()
+
+    def has_ended(self, seconds: float) -> bool:
+        """Wait for its end, whatever it still has to say; whether it came within these seconds.
+
+        The keeper's end of the socket is then closed: no other process holds it.
+        """
+        if self.control.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(self.control, 0)  # a hang-up is always reported
+        return bool(poll.poll(1000 * seconds))
 
 
 def kill_session(leader: int) -> None:

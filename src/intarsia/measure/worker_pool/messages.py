@@ -27,6 +27,13 @@ class Command(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Born:
+    """The keeper runs."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """A worker runs."""
 
@@ -62,7 +69,7 @@ class Failed:
     problem: str
 
 
-Report: TypeAlias = Started | Ended | Output | Failed
+Report: TypeAlias = Born | Started | Ended | Output | Failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ class WorkerPool(Executor):
         workers: Number of parallel tasks.
         timeout_s: Time limit of tasks that come by `submit` and `map`, in seconds, or None.
         memory_bytes: Memory limit of these, or None.
-        preload: Modules imported once for each place of the pool, from which workers are forked. They must
-            not start threads that a fork would break, which rules out inference engines.
+        preload: Modules imported once for all pools of the program with the same ones, and from which workers
+            are forked. They must not start threads that a fork would break, which rules out inference
+            engines.
         max_tasks: Number of tasks after which a worker is replaced; None for no limit.
         folder: Parent of the folder for temporary files; default: the system's folder for these.
 

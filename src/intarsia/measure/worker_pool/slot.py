@@ -16,9 +16,11 @@ from intarsia.measure.worker_pool.failure import (
     TaskFailedError,
     crashed,
 )
+from intarsia.measure.worker_pool.fork_server_process import ForkServerProcess
 from intarsia.measure.worker_pool.frames import Channel
 from intarsia.measure.worker_pool.keeper_process import KeeperProcess, kill_session
 from intarsia.measure.worker_pool.messages import (
+    Born,
     Call,
     Command,
     Ended,
@@ -65,14 +67,14 @@ class Equipment:
     Attributes:
         owner: Owner of the slots.
         selector: Selector on which slots register their sockets, with the function to call as data.
-        preload: Modules that keepers import before they fork workers.
+        server: Server that forks keepers.
         temporary: Folder for temporary files.
         max_tasks: Number of jobs after which a worker is replaced; None for no limit.
     """
 
     owner: Owner
     selector: selectors.BaseSelector
-    preload: tuple[str, ...]
+    server: ForkServerProcess
     temporary: str
     max_tasks: int | None
 
@@ -150,7 +152,7 @@ class Slot:
         self._keeper.wait(seconds)
 
     def _launch(self) -> None:
-        self._keeper = KeeperProcess(self._equipment.temporary, self._equipment.preload)
+        self._keeper = KeeperProcess(self._equipment.temporary, self._equipment.server)
         self._equipment.selector.register(self._keeper.control, selectors.EVENT_READ, self._on_reports)
         self.worker = 0
         self._start_worker()
@@ -203,6 +205,8 @@ class Slot:
                     self._free()
             case Ended():
                 self._on_ended(report)
+            case Born():
+                pass  # the keeper's process id, which `KeeperProcess` keeps
             case Failed(problem):
                 self._equipment.owner.give_up(problem)
             case _:

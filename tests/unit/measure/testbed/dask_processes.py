@@ -22,11 +22,11 @@ ROOT = Path(__file__).parents[4]
 
 def keepers(worker: int) -> tuple[int, ...]:
     """The processes in which a worker measures; what libraries start at its side is none of them."""
-    found = []
+    found: list[int] = []
     for pid in children(worker):
         with contextlib.suppress(OSError):  # it has ended
-            if b"worker_pool.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
+            if b"worker_pool.fork_server" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found += children(pid)
     return tuple(found)
 
 

@@ -22,6 +22,7 @@ from intarsia.measure.worker_pool import (
     WorkerCrashedError,
     WorkerPool,
 )
+from intarsia.measure.worker_pool.process_tree import children
 from intarsia.support.errors import UsageError
 
 MEBIBYTE = bad_tasks.MEBIBYTE
@@ -278,6 +279,35 @@ def test_a_module_that_cannot_be_imported_breaks_the_pool() -> None:
             pool.submit(bad_tasks.good, 1)
 
 
+@pytest.mark.processes
+def test_a_killed_fork_server_takes_no_worker_with_it() -> None:
+    before = own_children()
+    with nothing_left_behind(), WorkerPool(2) as pool:
+        assert list(pool.map(bad_tasks.good, range(4))) == [0, 1, 4, 9]
+        (server,) = own_children() - before
+        workers = pool.worker_pids()
+        os.kill(server, signal.SIGKILL)
+        assert list(pool.map(bad_tasks.good, range(4))) == [0, 1, 4, 9]
+        assert set(pool.worker_pids()) == set(workers)
+        os.kill(workers[0], signal.SIGKILL)  # its keeper lives and forks another
+        assert until(lambda: workers[0] not in pool.worker_pids())
+        assert list(pool.map(bad_tasks.good, range(4))) == [0, 1, 4, 9]
+
+
+def test_pools_that_preload_the_same_have_one_fork_server() -> None:
+    before = own_children()
+    with (
+        nothing_left_behind(),
+        WorkerPool(1, preload=("json",)) as first,
+        WorkerPool(1, preload=("json",)) as second,
+    ):
+        assert [pool.submit(bad_tasks.good, 2).result() for pool in (first, second)] == [4, 4]
+        assert len(own_children() - before) == 1
+        with WorkerPool(1, preload=("csv",)) as other:
+            assert other.submit(bad_tasks.good, 2).result() == 4
+            assert len(own_children() - before) == 2
+
+
 @pytest.mark.parametrize(("workers", "max_tasks"), [(0, None), (1, 0)])
 def test_a_pool_without_workers_or_tasks_is_refused(workers: int, max_tasks: int | None) -> None:
     with pytest.raises(ValueError, match="a pool needs a worker and a task for it"):
@@ -289,8 +319,10 @@ def test_killed_keepers_are_replaced() -> None:
     before = own_children()
     with WorkerPool(2) as pool:
         assert pool.submit(bad_tasks.good, 1).result() == 1
-        keepers = own_children() - before
+        (server,) = own_children() - before
+        assert until(lambda: len(children(server)) == 2)
+        keepers = set(children(server))
         for keeper in keepers:
             os.kill(keeper, signal.SIGKILL)
-        assert until(lambda: len(own_children() - before - keepers) == 2)
+        assert until(lambda: len(set(children(server)) - keepers) == 2)
         assert list(pool.map(bad_tasks.good, range(20))) == [number * number for number in range(20)]
