@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
+from operator import is_
 from typing import Final, NamedTuple, assert_never
 
 from intarsia.ir.prim_func import (
@@ -110,10 +111,7 @@ def operands(scalar: Scalar) -> tuple[Scalar, ...]:
 
 def with_operands(scalar: Scalar, new: Sequence[Scalar]) -> Scalar:
     """Return the same operator over other operands; the same object if they are the same objects."""
-    for before, after in zip(operands(scalar), new, strict=True):
-        if before is not after:
-            return copy_over(scalar, new)
-    return scalar
+    return scalar if all(map(is_, operands(scalar), new)) else copy_over(scalar, new)
 
 
 def copy_over(scalar: Scalar, new: Sequence[Scalar]) -> Scalar:

@@ -117,6 +117,8 @@ class Literal:
 
     def __post_init__(self) -> None:
         """Bring the value to its type; what has no place there stays, for `verify` to complain about."""
+        if self.dtype is DType.INT64 and type(self.value) is int:  # nearly all
+            return
         object.__setattr__(self, "value", _in_type(self.value, self.dtype))
 
     @property

@@ -74,6 +74,14 @@ ARITHMETIC: Final[Mapping[ArithOp, Signature]] = MappingProxyType(
 COMPARISONS: Final = frozenset({ArithOp.LT, ArithOp.LE, ArithOp.EQ, ArithOp.NE})
 """Operators with a bool as result, whatever they compare."""
 
+_TYPED_BY: Final[Mapping[ArithOp, int | None]] = MappingProxyType(
+    {
+        op: None if op in COMPARISONS or signature.kind is Kind.BOOL else int(op is ArithOp.SELECT)
+        for op, signature in ARITHMETIC.items()
+    }
+)
+"""The position of the operand that gives the result its type; None for a bool."""
+
 _FLOAT_FUNCTIONS: Final = (
     *("exp", "exp2", "log", "log2", "sqrt", "erf"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
@@ -98,38 +106,27 @@ INTRINSICS: Final[Mapping[str, Signature]] = MappingProxyType(
 def scalar_dtype(scalar: Scalar) -> DType | None:
     """The type of a scalar by its form, right if the scalar is; None if an operand is missing."""
     while isinstance(scalar, Arith):
-        position = _typed_by(scalar.op)
+        position = _TYPED_BY[scalar.op]
         if position is None:
             return DType.BOOL
         if position >= len(scalar.operands):
             return None
         scalar = scalar.operands[position]
-    match scalar:
-        case LoopVar():
-            return DType.INT64
-        case Load():
-            return scalar.buffer.dtype
-        case Literal() | Cast() | Intrinsic():
-            return scalar.dtype
-        case _:
-            assert_never(scalar)
+    if isinstance(scalar, LoopVar):
+        return DType.INT64
+    if isinstance(scalar, Load):
+        return scalar.buffer.dtype
+    return scalar.dtype
 
 
 def dtype_over(scalar: Scalar, given: Sequence[DType | None]) -> DType | None:
     """The type of a scalar with operands of those types; None if an operand is missing."""
     if not isinstance(scalar, Arith):
         return scalar_dtype(scalar)
-    position = _typed_by(scalar.op)
+    position = _TYPED_BY[scalar.op]
     if position is None:
         return DType.BOOL
     return given[position] if position < len(given) else None
-
-
-def _typed_by(op: ArithOp) -> int | None:
-    """The operand that gives the result its type; None for a bool."""
-    if op in COMPARISONS or ARITHMETIC[op].kind is Kind.BOOL:
-        return None
-    return 1 if op is ArithOp.SELECT else 0
 
 
 def operand_complaint(signature: Signature, given: Sequence[DType | None]) -> str | None:

@@ -35,14 +35,19 @@ class Affine:
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
         """Return the sum of this form and a multiple of another."""
-        terms = dict(self.terms)
+        return Affine(dict(self.terms), self.constant).add(other, factor)
+
+    def add(self, other: Affine, factor: int = 1) -> Affine:
+        """Add a multiple of another form to this one, which is returned."""
+        terms = self.terms
         for scalar, count in other.terms.items():
             total = terms.get(scalar, 0) + factor * count
             if total:
                 terms[scalar] = total
             else:
                 del terms[scalar]
-        return Affine(terms, self.constant + factor * other.constant)
+        self.constant += factor * other.constant
+        return self
 
     def times(self, factor: int) -> Affine:
         """Return a multiple of this form."""
@@ -57,13 +62,15 @@ class Affine:
 
 def affine(scalar: Scalar) -> Affine:
     """Return a scalar of a signed integer type as a sum of multiples."""
+    if not isinstance(scalar, (Arith, Literal)):
+        return Affine({scalar: 1})
     match scalar:
         case Literal(value=value) if isinstance(value, int):
             return Affine({}, value)
         case Arith(op=ArithOp.ADD, operands=(left, right)):
-            return affine(left).plus(affine(right))
+            return affine(left).add(affine(right))
         case Arith(op=ArithOp.SUB, operands=(left, right)):
-            return affine(left).plus(affine(right), -1)
+            return affine(left).add(affine(right), -1)
         case Arith(op=ArithOp.MUL, operands=(left, Literal(value=int(factor)))):
             return affine(left).times(factor)
         case Arith(op=ArithOp.MUL, operands=(Literal(value=int(factor)), right)):

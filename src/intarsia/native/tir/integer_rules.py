@@ -101,6 +101,8 @@ def _parts(form: Affine, factor: int, ranges: Ranges) -> tuple[Affine, Affine] |
 def joined_divisions(form: Affine) -> Affine:
     """Return the sum with (x floordiv c) * c + x mod c replaced by x."""
     for scalar, factor in form.terms.items():
+        if not isinstance(scalar, Arith):
+            continue
         match scalar:
             case Arith(op=ArithOp.FLOOR_MOD, operands=(inner, Literal(value=int(by)) as divisor)):
                 quotient = Arith(ArithOp.FLOOR_DIV, (inner, divisor))

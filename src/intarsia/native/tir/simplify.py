@@ -123,7 +123,7 @@ class _Walker:
     def simplify_store(self, store: Store) -> list[Statement]:
         if store.buffer in self.unread:
             return []
-        indices = tuple(map(self.scalars.index, store.indices))
+        indices = tuple(map(self.scalars.simplified, store.indices))
         value = self.scalars.simplified(store.value)
         if isinstance(value, Load) and value == Load(store.buffer, indices):
             return []

@@ -7,7 +7,7 @@ from math import frexp
 from typing import TypeAlias
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import LEAVES, operands, with_operands
+from intarsia.ir.loop_walk import operands, with_operands
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.ir.scalar_types import scalar_dtype
 from intarsia.native.tir.affine import Affine, Range, affine, as_scalar, bounds, fits
@@ -34,8 +34,7 @@ class ScalarSimplifier:
 
     ranges: dict[LoopVar, Range] = field(default_factory=dict)
     facts: dict[Scalar, bool] = field(default_factory=dict)
-    _loads: dict[int, tuple[Load, Scalar]] = field(default_factory=dict, repr=False)
-    _indices: dict[int, tuple[Scalar, Scalar]] = field(default_factory=dict, repr=False)
+    _done: dict[int, tuple[Scalar, Scalar]] = field(default_factory=dict, repr=False)
     """Simplified scalars by identity of the original, and the original, which keeps the identity unique."""
     _inside: dict[_Facts, ScalarSimplifier] = field(default_factory=dict, repr=False)
 
@@ -48,41 +47,39 @@ class ScalarSimplifier:
             self._inside[key] = simplifier
         return simplifier
 
-    def index(self, scalar: Scalar) -> Scalar:
-        """Return the simplified index, cached by identity: unrolled loops share index objects."""
-        if isinstance(scalar, LEAVES):
-            return self.simplified(scalar)
-        cached = self._indices.get(id(scalar))
-        if cached is None:
-            cached = self._indices[id(scalar)] = scalar, self.simplified(scalar)
-        return cached[1]
-
-    def _load(self, load: Load) -> Scalar:
-        cached = self._loads.get(id(load))
-        if cached is None:
-            cached = load, with_operands(load, tuple(map(self.index, load.indices)))
-            self._loads[id(load)] = cached
-        return cached[1]
-
     def simplified(self, scalar: Scalar) -> Scalar:
-        """Return the scalar in fewer operations; the same object if there is nothing to save."""
+        """Return the scalar in fewer operations; the same object if there is nothing to save.
+
+        The result is cached by identity: what unrolled loops repeat is one object.
+        """
         if isinstance(scalar, Literal):
             return scalar
         if isinstance(scalar, LoopVar):
             values = self.ranges.get(scalar)
             return Literal(values[0], DType.INT64) if values and values[0] == values[1] else scalar
-        if isinstance(scalar, Load):
-            return self._load(scalar)
-        if isinstance(scalar, Arith) and self._is_simple(scalar):
-            return scalar
-        match scalar:
-            case Arith(op=op) if op in _LINEAR and (dtype := scalar_dtype(scalar)) in _SIGNED:
+        cached = self._done.get(id(scalar))
+        if cached is None:
+            cached = self._done[id(scalar)] = scalar, self._simplify(scalar)
+        return cached[1]
+
+    def _simplify(self, scalar: Scalar) -> Scalar:
+        is_linear = isinstance(scalar, Arith) and scalar.op in _LINEAR
+        if is_linear:
+            assert isinstance(scalar, Arith)
+            if self._is_simple(scalar):
+                return scalar
+            dtype = scalar_dtype(scalar)
+            if dtype in _SIGNED:
                 assert dtype is not None
                 after = as_scalar(self.linear(scalar), dtype)
                 return scalar if after == scalar else after
-            case _:
-                after = with_operands(scalar, tuple(map(self.simplified, operands(scalar))))
-                return after if _is_plain_sum_or_product(after) else self._apply_rules(after)
+        below = tuple(map(self.simplified, operands(scalar)))
+        after = with_operands(scalar, below)
+        if isinstance(scalar, Load):
+            return after
+        if is_linear and not any(isinstance(operand, Literal) for operand in below):
+            return after  # on floats or unsigned integers: no rule applies
+        return self._apply_rules(after)
 
     def _is_simple(self, scalar: Arith) -> bool:
         """Return whether it is i * n or i * n + m: most indices, for which there is nothing to save."""
@@ -106,25 +103,21 @@ class ScalarSimplifier:
         return joined_divisions(self._linear_sum(scalar))
 
     def _linear_sum(self, scalar: Scalar) -> Affine:
-        match scalar:
-            case Arith(op=ArithOp.ADD, operands=(left, right)):
-                return self._linear_sum(left).plus(self._linear_sum(right))
-            case Arith(op=ArithOp.SUB, operands=(left, right)):
-                return self._linear_sum(left).plus(self._linear_sum(right), -1)
-            case Arith(op=ArithOp.MUL, operands=(left, right)):
-                left_sum, right_sum = self.linear(left), self.linear(right)
-                if not left_sum.terms or not right_sum.terms:
-                    return (
-                        right_sum.times(left_sum.constant)
-                        if not left_sum.terms
-                        else left_sum.times(right_sum.constant)
-                    )
-                dtype = scalar_dtype(scalar)
-                assert dtype is not None
-                product = Arith(ArithOp.MUL, (as_scalar(left_sum, dtype), as_scalar(right_sum, dtype)))
-                return Affine({scalar if product == scalar else product: 1})
-            case _:
-                return affine(self.simplified(scalar))
+        if not isinstance(scalar, Arith) or scalar.op not in _LINEAR:
+            return affine(self.simplified(scalar))
+        left, right = scalar.operands
+        if scalar.op is not ArithOp.MUL:
+            sign = 1 if scalar.op is ArithOp.ADD else -1
+            return self._linear_sum(left).add(self._linear_sum(right), sign)
+        left_sum, right_sum = self.linear(left), self.linear(right)
+        if not left_sum.terms:
+            return right_sum.times(left_sum.constant)
+        if not right_sum.terms:
+            return left_sum.times(right_sum.constant)
+        dtype = scalar_dtype(scalar)
+        assert dtype is not None
+        product = Arith(ArithOp.MUL, (as_scalar(left_sum, dtype), as_scalar(right_sum, dtype)))
+        return Affine({scalar if product == scalar else product: 1})
 
     def _apply_rules(self, scalar: Scalar) -> Scalar:
         """Simplify a scalar whose operands are simplified."""
@@ -222,24 +215,20 @@ class ScalarSimplifier:
         return scalar if sides is None else Arith(scalar.op, sides)
 
 
-def _is_plain_sum_or_product(scalar: Scalar) -> bool:
-    """Return whether it is an operation on floats or unsigned integers without a literal: no rule applies."""
-    if not isinstance(scalar, Arith) or scalar.op not in _LINEAR or scalar_dtype(scalar) in _SIGNED:
-        return False
-    return not any(isinstance(operand, Literal) for operand in scalar.operands)
-
-
 def _folded(scalar: Scalar) -> Scalar | None:
     """Return a scalar over literals as a literal; None if it is undefined, or has other operands."""
     if not isinstance(scalar, (Arith, Cast, Intrinsic)):
         return None
-    below = operands(scalar)
-    numbers = tuple(number_of_literal(operand) for operand in below if isinstance(operand, Literal))
+    numbers = []
+    for operand in operands(scalar):
+        if not isinstance(operand, Literal):
+            return None
+        numbers.append(number_of_literal(operand))
     dtype = scalar_dtype(scalar)
-    if len(numbers) != len(below) or dtype is None:
+    if dtype is None:
         return None
     try:
-        return literal_of_number(operation(scalar, numbers, dtype), dtype)
+        return literal_of_number(operation(scalar, tuple(numbers), dtype), dtype)
     except ExecutionError:
         return None
 

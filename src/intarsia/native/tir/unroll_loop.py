@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from intarsia.ir import DType, IRModule, PrimFunc, with_prim_func_fields
+from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import walk
-from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Literal, Statement, Store
+from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Statement, Store
 from intarsia.native.tir.numbered_copies import NumberedCopies
 from intarsia.native.tir.rewriting import (
     block,
@@ -136,12 +136,12 @@ class _Writer:
                 assert_never(statement)
 
     def unroll(self, loop: For) -> Statement:
-        was_first, numbers, copies = self.is_first, self.copies.numbers, []
+        was_first, copies = self.is_first, []
         for number in range(loop.extent):
-            numbers[loop.var] = Literal(number, DType.INT64)
+            self.copies.number(loop.var, number)
             self.is_first = was_first and number == 0
             copies.append(self.copy_statement(loop.body))
-        numbers.pop(loop.var, None)
+        self.copies.number(loop.var, None)
         self.is_first = was_first
         return block(copies)
 

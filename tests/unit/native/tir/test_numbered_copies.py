@@ -26,7 +26,8 @@ def scalar() -> Arith:
 def test_copies_are_those_of_a_replacement() -> None:
     root, copies = scalar(), NumberedCopies()
     for i, j in product(range(3), range(2)):
-        copies.numbers[ROW], copies.numbers[J] = number(i), number(j)
+        copies.number(ROW, i)
+        copies.number(J, j)
         assert copies.scalar(root) == Replacement({ROW: number(i), J: number(j)}).scalar(root)
 
 
@@ -34,7 +35,8 @@ def test_what_depends_on_the_same_numbers_is_one_object() -> None:
     root, copies = scalar(), NumberedCopies()
     found: list[Scalar] = []
     for i, j in product(range(3), range(2)):
-        copies.numbers[ROW], copies.numbers[J] = number(i), number(j)
+        copies.number(ROW, i)
+        copies.number(J, j)
         found.append(copies.scalar(root))
     assert len({id(each) for each in found}) == 6
     for place, count in ((0, 3), (1, 2)):
@@ -43,14 +45,19 @@ def test_what_depends_on_the_same_numbers_is_one_object() -> None:
 
 def test_what_has_no_such_counter_stays_the_same_object() -> None:
     root, copies = Load(X, (K, number(1))), NumberedCopies()
-    copies.numbers[ROW] = number(1)
+    copies.number(ROW, 1)
+    assert copies.scalar(root) is root
+    assert copies.scalar(K) is K
+    copies.number(K, 2)
+    assert copies.scalar(root) == Load(X, (number(2), number(1)))
+    copies.number(K, None)
     assert copies.scalar(root) is root
     assert copies.scalar(K) is K
 
 
 def test_another_buffer_stands_for_one_only_while_it_is_said_so() -> None:
     root, copies = scalar(), NumberedCopies()
-    copies.numbers[J] = number(1)
+    copies.number(J, 1)
     before = copies.scalar(root)
     renamed = copies.with_buffer(T, U).scalar(root)
     assert renamed == Replacement({J: number(1)}, {T: lambda indices: (U, indices)}).scalar(root)
