@@ -10,9 +10,12 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+_MACHINE: Final = Path("/")
+"""The root of this machine, whose processor and caches are read once."""
 # Instruction sets that kernels depend on. Other CPU flags are no part of a machine's fingerprint.
 _RELEVANT: Final = re.compile(
     r"ssse3|sse4_[12]|avx.*|amx.*|fma4?|f16c|bmi[12]|neon|asimd.+|fphp|i8mm|bf16|sve.*|sme[0-9]?|vfpv4"
@@ -24,6 +27,15 @@ _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def read_cpuinfo(root: Path) -> dict[str, str]:
     """Read the fields of the first processor in /proc/cpuinfo; empty without such a file."""
+    return dict(_machine_cpuinfo() if root == _MACHINE else _cpuinfo(root))
+
+
+@cache
+def _machine_cpuinfo() -> dict[str, str]:
+    return _cpuinfo(_MACHINE)
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
     facts: dict[str, str] = {}
     try:
         with (root / "proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
@@ -57,6 +69,15 @@ def instruction_sets(cpuinfo: dict[str, str]) -> tuple[str, ...]:
 
 def cache_bytes(root: Path) -> dict[tuple[int, str], int]:
     """Read the bytes of the first core's caches, by level and type ("Data", "Instruction", "Unified")."""
+    return dict(_machine_cache_bytes() if root == _MACHINE else _cache_bytes(root))
+
+
+@cache
+def _machine_cache_bytes() -> dict[tuple[int, str], int]:
+    return _cache_bytes(_MACHINE)
+
+
+def _cache_bytes(root: Path) -> dict[tuple[int, str], int]:
     sizes = {}
     for folder in (root / "sys/devices/system/cpu/cpu0/cache").glob("index*"):
         level, kind, size = (_text(folder / name) for name in ("level", "type", "size"))

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from intarsia.native.generator import generator_digest
 from intarsia.native.machine.isa import Isa
@@ -69,10 +69,12 @@ class KernelCache:
         limit: Maximum size of all entries, in bytes.
     """
 
+    _unseen: ClassVar[dict[Path, int]] = {}
+    """Bytes that this process has written to each folder since it last looked through it."""
+
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
         self.folder = folder
         self.limit = limit
-        self._unseen = limit  # bytes written since the last look through the folder; at first unknown
         self._has_warned = False
 
     def get(self, key: str) -> CachedKernel | None:
@@ -105,9 +107,10 @@ class KernelCache:
             raise output_error(path.parent, error) from error
         with write_atomically(path) as temporary:
             temporary.write_bytes(content)
-        self._unseen += len(content)
-        if self._unseen > self.limit // 16:  # other processes write too
-            self._unseen = 0
+        unseen = self._unseen.get(self.folder, self.limit) + len(content)
+        is_due = unseen > self.limit // 16  # other processes write too
+        self._unseen[self.folder] = 0 if is_due else unseen
+        if is_due:
             self._shrink()
 
     def get_or_build(self, key: str, build: Callable[[], CachedKernel]) -> CachedKernel:
