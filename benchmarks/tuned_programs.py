@@ -11,6 +11,8 @@ contender's median time over that of the joint winner, with a 95 % interval: abo
 faster. There is no ratio if both are the same program. The last line counts the models on which the joint
 winner gains at least 3 %, and those on which it is slower, beyond the interval.
 
+A name is one of the zoo, or corpus:NAME of a model that `make corpus` has built, with its own inputs.
+
 Usage: python -m benchmarks.tuned_programs [NAME or FILE.onnx ...] [--seeds N [N ...]] [--budget 20s]
        [--roads R [R ...]] [--threads N] [--race 8s] [--record FILE.jsonl] [--json] [--markdown]
 
@@ -29,8 +31,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import numpy as np
 from benchmarks.native_kernels import format_table
 from benchmarks.records import Records
+from corpus.model_cache import entry_of
+from corpus.recipe import recipes
 
 import intarsia as ia
 from intarsia.build import build
@@ -53,6 +58,7 @@ from intarsia.transform import Pass, load_pass_sequence
 
 ROADS: Final = ("rules", "sequential", "joint")
 JOINT: Final = "joint"
+CORPUS: Final = "corpus:"
 TOOLCHAINS: Final = ("native", "onnxruntime", "openvino")
 GAIN: Final = 1.03
 """Ratio from which a model counts as one that gains."""
@@ -78,8 +84,22 @@ def passes_of(road: str, targets: Sequence[Target]) -> list[Pass] | None:
     return [*load_pass_sequence("default_tuning").passes, placement]
 
 
+def load_model(name: str) -> tuple[IRModule, dict[str, Any] | None]:
+    """Return the program of a name or file, and its inputs if it has some of its own."""
+    if not name.startswith(CORPUS):
+        return from_onnx(name if name.endswith(".onnx") else build_model(name)), None
+    entry = entry_of(recipes()[name.removeprefix(CORPUS)], None)
+    with np.load(entry.inputs, allow_pickle=True) as arrays:
+        return from_onnx(entry.model), dict(arrays)
+
+
 def tune_model(
-    module: IRModule, road: str, targets: Sequence[Target], seed: int, budget: str
+    module: IRModule,
+    inputs: Mapping[str, Any] | None,
+    road: str,
+    targets: Sequence[Target],
+    seed: int,
+    budget: str,
 ) -> tuple[TuneResult, float]:
     """Tune a model on a road with a new database, and return the result and the wall seconds."""
     begun = time.perf_counter()
@@ -88,6 +108,7 @@ def tune_model(
             module,
             budget=budget,
             targets=targets,
+            inputs=inputs,
             database=database,
             passes=passes_of(road, targets),
             partitions=road != "rules",
@@ -111,14 +132,14 @@ def measure_model(
     name: str, seed: int, roads: Sequence[str], budget: str, threads: int, race: float
 ) -> dict[str, Any]:
     """Tune a model on each road, measure the winners interleaved, and return a row for each contender."""
-    module = from_onnx(name if name.endswith(".onnx") else build_model(name))
+    module, given = load_model(name)
     targets = [Target.for_toolchain(toolchain, threads=threads) for toolchain in TOOLCHAINS]
-    tuned = {road: tune_model(module, road, targets, seed, budget) for road in roads}
+    tuned = {road: tune_model(module, given, road, targets, seed, budget) for road in roads}
     joint = tuned[JOINT][0]
     with ExitStack() as stack:
         alone = {f"{target.toolchain} alone": target for target in targets}
         programs = {road: stack.enter_context(result.executable) for road, (result, _) in tuned.items()}
-        inputs = random_inputs(module["main"])
+        inputs = given or random_inputs(module["main"])
         arrays = [inputs[info.name] for info in programs[JOINT].inputs]
         programs |= build_alone(module, alone, stack)
         calls = {
