@@ -7,6 +7,7 @@ connection; keepers that run go on.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -36,16 +37,24 @@ def main(arguments: Sequence[str]) -> None:
     problem = _import_all(preload)
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps keepers
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: _reap())
     while _has_request(requests, watched):
         data, descriptors, _, _ = socket.recv_fds(requests, 1 << 16, 1)
         if not data:
-            return
+            break
         control = socket.socket(fileno=descriptors[0])
         if os.fork() == 0:
             requests.close()
             _be_keeper(control, watched, data.decode(), problem)
         control.close()
+    _reap()
+
+
+def _reap() -> None:
+    """Reap keepers that have ended, so that the program can count the time that its workers took."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _be_keeper(control: socket.socket, program: int | None, temporary: str, problem: str) -> NoReturn:

@@ -17,7 +17,9 @@ _LAUNCH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from intarsia.measure.worker_pool.fork_server import main; main(sys.argv[2:])"
 )
-_ENDED_WITHIN_S = 5.0
+_ENDS_WITHIN_S = 0.2
+"""Seconds in which a server ends that waits for requests; one that imports is killed."""
+_KILLED_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,9 @@ class ForkServerProcess:
             self._requests.close()
             self._requests = None
         if self._process is not None:
-            # It may be importing, and has nothing to clean up. Keepers that run have closed or go on.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_ENDS_WITHIN_S)
             self._process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_ENDED_WITHIN_S)
+                self._process.wait(_KILLED_WITHIN_S)
             self._process = None
