@@ -16,17 +16,16 @@ import numpy as np
 from intarsia.measure.candidate_task import Outcome, failure_outcome
 from intarsia.measure.measure_input import Candidate, MeasureInput
 from intarsia.measure.measure_result import MeasureError
-from intarsia.native.dag import structural_key
-from intarsia.native.graph import RegionPlan
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.kernel import Array
 from intarsia.support.digest import digest_text
 from intarsia.toolchain.native.kernel import NativeKernel
-from intarsia.toolchain.native.plan import planned_region
 
 TIMED: Final = "kernels timed"
 """Kind of the records of kernel times; such candidates are only looked up, never instantiated."""
 
+_WHOLE_NUMBERS: Final = "biu"
+"""NumPy's kinds of booleans and integers."""
 _SECONDS: Final = 1.5
 """Time for all rounds; a round more is begun before it is over."""
 _LEAST_ROUNDS: Final = 2
@@ -114,14 +113,9 @@ class _TimedCandidate:
 
     @classmethod
     def of(cls, kernels: Sequence[object]) -> _TimedCandidate:
-        """Plan native's kernels again, to know what each call computes; other kernels are skipped."""
-        regions = []
-        for kernel in kernels:
-            if isinstance(kernel, NativeKernel):
-                plan = planned_region(kernel.source).plan
-                keys = [(planned.rule_group, structural_key(planned.dag)) for planned in plan.kernels]
-                regions.append((kernel, keys, _inputs(plan)))
-        return cls(regions)
+        """Return native's kernels, with inputs; other kernels are skipped."""
+        native = [kernel for kernel in kernels if isinstance(kernel, NativeKernel)]
+        return cls([(kernel, kernel.call_keys, _inputs(kernel)) for kernel in native])
 
     def run_round(self) -> None:
         """Run all kernels some times."""
@@ -136,13 +130,11 @@ class _TimedCandidate:
             self.least[key] = min(took, self.least.get(key, math.inf))
 
 
-def _inputs(plan: RegionPlan) -> list[Array]:
+def _inputs(kernel: NativeKernel) -> list[Array]:
     generator = np.random.default_rng(0)
-    arrays: list[Array] = []
-    for number in plan.params:
-        type_ = plan.values[number].type
-        dtype, shape = type_.dtype.numpy, type_.static_shape
-        arrays.append(
-            generator.random(shape).astype(dtype) if type_.dtype.is_float else np.zeros(shape, dtype)
-        )
-    return arrays
+    return [
+        np.zeros(port.shape, port.dtype)
+        if port.dtype.kind in _WHOLE_NUMBERS
+        else generator.random(port.shape).astype(port.dtype)
+        for port in kernel.params
+    ]

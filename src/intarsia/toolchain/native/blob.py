@@ -44,7 +44,7 @@ from intarsia.toolchain.native.region import (
 from intarsia.toolchain.native.region_check import check_region
 
 _LINE: Final = re.compile(rb"[^\n]*\n")
-_FORMAT: Final = f"intarsia native region 2, version {VERSION}"
+_FORMAT: Final = f"intarsia native region 3, version {VERSION}"
 _MOST_PADDING: Final = 64
 """How many times as large a packed weight may be as the weight: a tile of 64 of which one lane is used."""
 _SMALL: Final = 1 << 20
@@ -62,7 +62,7 @@ def write_blob(region: NativeRegion) -> bytes:
         "driver": parts.add(region.driver),
         "threads": region.threads,
         "kernels": [_kernel_record(kernel, parts) for kernel in region.kernels],
-        "calls": [[call.kernel, [_written(item) for item in call.arguments]] for call in region.calls],
+        "calls": [_call_record(call) for call in region.calls],
         "constants": [_constant_record(constant, parts) for constant in region.constants],
         "params": [_port_record(port) for port in region.params],
         "results": [_port_record(port) for port in region.results],
@@ -194,9 +194,14 @@ def _written(argument: Argument) -> list[Any]:
     return [argument.kind.value, argument.number]
 
 
+def _call_record(call: RegionCall) -> list[Any]:
+    return [call.kernel, [_written(item) for item in call.arguments], call.group, call.computation]
+
+
 def _call(record: object, where: str) -> RegionCall:
-    kernel, given = as_list(record, where)
-    return RegionCall(as_count(kernel, where), tuple(_argument(each) for each in as_list(given, where)))
+    kernel, given, group, computation = as_list(record, where)
+    arguments = tuple(_argument(each) for each in as_list(given, where))
+    return RegionCall(as_count(kernel, where), arguments, as_text(group, where), as_text(computation, where))
 
 
 def _copy(record: object, where: str) -> tuple[int, Argument]:

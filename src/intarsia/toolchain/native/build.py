@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from intarsia.native.dag import ComputeDAG
+from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.execution.driver import driver_object_code
 from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
 from intarsia.native.packing import Packing
@@ -117,6 +117,10 @@ class _Build:
     def _positions(self) -> Mapping[_Kernel, int]:
         return {kernel: position for position, kernel in enumerate(self.compiled)}
 
+    @cached_property
+    def _computations(self) -> Mapping[ComputeDAG, str]:
+        return {dag: structural_key(dag) for dag, _ in self.compiled}
+
     @property
     def constants(self) -> tuple[RegionConstant, ...]:
         """All constants, by their numbers."""
@@ -133,7 +137,9 @@ class _Build:
             for name in compiled.reads
         ]
         written = [self.argument(value) for value in kernel.outputs]
-        return RegionCall(self._positions[key], (*given, *written))
+        return RegionCall(
+            self._positions[key], (*given, *written), kernel.rule_group, self._computations[kernel.dag]
+        )
 
     def argument(self, root: int) -> Argument:
         """Where a value is that has memory of its own."""

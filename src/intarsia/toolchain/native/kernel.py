@@ -90,6 +90,24 @@ class NativeKernel:
             check.require_in_range(results[check.smallest], results[check.largest])
         return list(results[: len(results) - region.hidden_results])
 
+    @property
+    def call_keys(self) -> list[tuple[str, str]]:
+        """The group of the rules, and the computation, of each call (`RegionCall`).
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        return [(call.group, call.computation) for call in self._open_region().calls]
+
+    @property
+    def params(self) -> tuple[RegionPort, ...]:
+        """The parameters.
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        return tuple(self._open_region().params)
+
     def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
         """How long each call of the region takes, in its place among the others: medians, in seconds.
 

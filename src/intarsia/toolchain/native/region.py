@@ -90,10 +90,19 @@ class RegionKernel:
 
 @dataclass(frozen=True, slots=True)
 class RegionCall:
-    """A call of a kernel: its position among the kernels, and what it is given."""
+    """A call of a kernel.
+
+    Attributes:
+        kernel: Position of the kernel among the kernels.
+        arguments: What the kernel is given.
+        group: Key of the group of the rules that the call computes (`KernelPlan.rule_group`).
+        computation: Key of what it computes (`structural_key`).
+    """
 
     kernel: int
     arguments: tuple[Argument, ...]
+    group: str = ""
+    computation: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
