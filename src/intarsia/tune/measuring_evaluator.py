@@ -16,7 +16,7 @@ from intarsia.measure.measure_result import MeasureResult
 from intarsia.measure.measurer import Measurer
 from intarsia.native.machine.isa import Isa
 from intarsia.native.roofline import Roofline
-from intarsia.support.errors import UsageError
+from intarsia.support.errors import CompileError, UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluator import FAILED, Evaluation
 from intarsia.tune.placed_candidate import with_placement
@@ -108,8 +108,14 @@ class MeasuringEvaluator:
         return Roofline.measured(Isa.host(), threads)
 
     def learn(self, item: MeasureInput, result: MeasureResult) -> None:
-        """Store the result of a candidate of this model that was measured before."""
-        mod = instantiate(item.workload.module, item.target, item.candidate)
+        """Store the result of a candidate of this model that was measured before.
+
+        One that its toolchain refuses already as a program has no key, and needs none: no trace leads to it.
+        """
+        try:
+            mod = instantiate(item.workload.module, item.target, item.candidate)
+        except CompileError:
+            return
         evaluation = replace(self._evaluation(result, is_new=False), is_first=False)
         self._evaluations.setdefault(self._digest(mod), evaluation)
 

@@ -62,13 +62,14 @@ def test_a_program_with_a_loop_takes_part_on_native_as_one_candidate() -> None:
     assert found["native"].timing is not None
 
 
-def test_a_program_with_a_branch_and_an_operator_without_kernel_is_unsupported() -> None:
+@pytest.mark.parametrize("budget", ["0.2s", "5s"], ids=["without a search", "with a search"])
+def test_a_program_with_a_branch_and_an_operator_without_kernel_is_unsupported(budget: str) -> None:
     text = """g (float[4,4] x, bool c) => (float[4,4] y, float z) {
         z = Det(x)
         y = If (c) <then_branch = a () => (float[4,4] t) { t = Relu(x) },
           else_branch = b () => (float[4,4] e) { e = Neg(x) }> }"""
     names = ("native", "reference")
-    result = ia.tune(ia.from_onnx(model_of(text)), budget="0.2s", targets=[target(name) for name in names])
+    result = ia.tune(ia.from_onnx(model_of(text)), budget=budget, targets=[target(name) for name in names])
     record = fates(result)["native"]
     assert record.status is Status.UNSUPPORTED
     assert record.reason == (
