@@ -94,7 +94,7 @@ class RegionCall:
 
     Attributes:
         kernel: Position of the kernel among the kernels.
-        arguments: What the kernel is given.
+        arguments: Arrays that the kernel is given.
         group: Key of the group of the rules that the call computes (`KernelPlan.rule_group`).
         computation: Key of what it computes (`structural_key`).
     """
