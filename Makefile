@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+# A worker of the slow suite waits for processes that its tests start, nearly half of the time.
+SLOW_WORKERS ?= 3
 ISA ?= znver3
 EFFORT ?= full
 TORCH := .torch
@@ -78,7 +80,7 @@ processes: $(READY) ## Run the tests that start many processes
 	$(BIN)/pytest -n $(WORKERS) -m 'processes and not slow'
 
 slow: $(READY) ## Run the tests that need minutes, and hypothesis with all its examples
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --effort $(EFFORT) -m 'slow or hypothesis'
+	$(BIN)/pytest -n $(SLOW_WORKERS) --dist worksteal --effort $(EFFORT) -m 'slow or hypothesis'
 
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
 	@for name in overhead scaling passes importing racing dispatch database native_products native_kernels native_convolutions native_build models; do $(BIN)/python -m benchmarks.$$name || exit 1; done

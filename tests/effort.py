@@ -1,4 +1,4 @@
-"""The effort of a run of the suite: quick between two edits, half in CI, full with `make slow`."""
+"""The effort of a run of the suite: quick between two edits, a quarter in CI, full with `make slow`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import settings
 
 QUICK_EXAMPLES: Final = 5
-EFFORTS: Final = {"quick": QUICK_EXAMPLES, "half": 50, "full": 100}
+EFFORTS: Final = {"quick": QUICK_EXAMPLES, "quarter": 25, "half": 50, "full": 100}
 """Profiles of hypothesis, with the number of examples of a test that states none."""
 
 for _name, _examples in EFFORTS.items():
@@ -27,4 +27,9 @@ def examples(full: int, quick: int = QUICK_EXAMPLES) -> int:
         quick: The largest number of examples in a quick run; fewer where one test runs over many subjects.
     """
     quick = min(full, quick)
-    return {"quick": quick, "half": max(quick, full // 2), "full": full}[settings.get_current_profile_name()]
+    return {
+        "quick": quick,
+        "quarter": max(quick, full // 4),
+        "half": max(quick, full // 2),
+        "full": full,
+    }[settings.get_current_profile_name()]
