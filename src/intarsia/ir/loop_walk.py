@@ -111,7 +111,9 @@ def operands(scalar: Scalar) -> tuple[Scalar, ...]:
 
 def with_operands(scalar: Scalar, new: Sequence[Scalar]) -> Scalar:
     """Return the same operator over other operands; the same object if they are the same objects."""
-    return scalar if all(map(is_, operands(scalar), new)) else copy_over(scalar, new)
+    before = operands(scalar)
+    is_same = len(before) == len(new) and all(map(is_, before, new))  # in C: it is called for most scalars
+    return scalar if is_same else copy_over(scalar, new)
 
 
 def copy_over(scalar: Scalar, new: Sequence[Scalar]) -> Scalar:

@@ -1,16 +1,15 @@
 """Imports what most candidates need, in the process that workers are forked from.
 
-Passes that candidates replay are found by their packages; native's compiler is loaded by the first build.
-Without this, each worker would import them anew, for a second or more. Engines start threads, which a fork
-would break: they are left to the workers.
+Without this, each worker would import passes and native's compiler anew, for a second or more. Engines start
+threads, which a fork would break, and so may other packages with passes: these are left to the workers.
 """
 
 import onnx
 
 from intarsia.measure import candidate_task, kernel_times, race_task
 from intarsia.toolchain.native import build
-from intarsia.transform.pass_packages import load_pass_packages
+from intarsia.transform.pass_packages import load_own_passes
 
 __all__ = ["build", "candidate_task", "kernel_times", "onnx", "race_task"]
 
-load_pass_packages()
+load_own_passes()

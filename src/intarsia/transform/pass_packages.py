@@ -10,6 +10,16 @@ ENTRY_POINTS: Final = "intarsia.passes"
 """Entry points of this group name modules; importing one registers its passes and pipelines."""
 
 
+_OURS: Final = "intarsia."
+
+
+def load_own_passes() -> None:
+    """Import our own modules that announce passes: unlike other packages, these surely start no thread."""
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.value.startswith(_OURS):
+            point.load()
+
+
 @cache
 def load_pass_packages() -> tuple[str, ...]:
     """Import every installed package that announces passes, once; returns those that fail, and why.
@@ -18,7 +28,7 @@ def load_pass_packages() -> tuple[str, ...]:
     """
     broken = []
     points = entry_points(group=ENTRY_POINTS)
-    for point in sorted(points, key=lambda point: (not point.value.startswith("intarsia."), point.value)):
+    for point in sorted(points, key=lambda point: (not point.value.startswith(_OURS), point.value)):
         try:
             point.load()
         except Exception as error:  # a broken package must not take the others down

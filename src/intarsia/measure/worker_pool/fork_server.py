@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         control = socket.socket(fileno=descriptors[0])
         if os.fork() == 0:
             requests.close()
-            _be_keeper(control, watched, data.decode(), problem)
+            _be_keeper(control, watched, os.fsdecode(data), problem)
         control.close()
     _reap()
 
