@@ -7,7 +7,7 @@ for each request, on the pipes that the server was started with:
     Fork a child, which compiles the model and saves its results; it replies
     {"process": PID, "build_seconds": S}, or {"error": TEXT}.
 {"seconds": S}
-    Call the program for that long; the child replies {"median": S}.
+    Call the program for that long; the child replies {"median": S, "least": S}.
 {"close": true}
     End the child; the server replies {"closed": true}, also when it has ended before.
 
@@ -16,9 +16,11 @@ Usage: python -m benchmarks.sweep.contender TOOLCHAIN SETTING
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
+import signal
 import statistics
 import sys
 import time
@@ -41,6 +43,8 @@ LATENCY: Final = "latency"
 _WARM_SECONDS: Final = 0.003
 """Calls before those that are timed: the caches are full of what the others left."""
 _FEWEST_CALLS: Final = 2
+_SET_PARENT_DEATH_SIGNAL: Final = 1
+"""PR_SET_PDEATHSIG of Linux's prctl."""
 _MOST_ERROR: Final = 500
 """Characters of an error message that are kept."""
 
@@ -98,8 +102,8 @@ def load_openvino(setting: str, model: str, inputs: Arrays, threads: int) -> Pro
 _LOADERS: Final = {"native": load_native, "onnxruntime": load_onnxruntime, "openvino": load_openvino}
 
 
-def time_program(call: Callable[[], object], seconds: float) -> float:
-    """Return the median seconds per call of a program that is called for some seconds."""
+def time_program(call: Callable[[], object], seconds: float) -> dict[str, float]:
+    """Return the median and least seconds per call of a program that is called for some seconds."""
     began = time.perf_counter()
     while True:
         call()
@@ -111,7 +115,12 @@ def time_program(call: Callable[[], object], seconds: float) -> float:
         before = time.perf_counter()
         call()
         times.append(time.perf_counter() - before)
-    return statistics.median(times)
+    return {"median": statistics.median(times), "least": min(times)}
+
+
+def _end_with_parent() -> None:
+    """Have the system end this process with its parent: a stopped process would stay for ever."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _preload(name: str) -> None:
@@ -141,7 +150,7 @@ def _serve_layer(name: str, setting: str, request: dict[str, Any], replies: Text
         turn = json.loads(line)
         if "close" in turn:
             return
-        _reply(replies, {"median": time_program(call, turn["seconds"])})
+        _reply(replies, time_program(call, turn["seconds"]))
 
 
 def _reply(replies: TextIO, answer: dict[str, Any]) -> None:
@@ -151,6 +160,7 @@ def _reply(replies: TextIO, answer: dict[str, Any]) -> None:
 
 def main() -> None:
     name, setting = sys.argv[1:]
+    _end_with_parent()
     # What libraries print goes to the error output, beside the replies.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -166,6 +176,7 @@ def main() -> None:
             continue
         child = os.fork()
         if not child:
+            _end_with_parent()
             _serve_layer(name, setting, request, replies)
             # Libraries may wait for their threads when a process exits in order.
             os._exit(0)

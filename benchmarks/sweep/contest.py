@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -177,22 +178,26 @@ class LoadedContender:
         contender: Its process.
         build_seconds: Seconds that it took to compile, beside the others.
         error: Why it has no times, or None.
-        times: Seconds per call in each of its turns.
+        times: Median seconds per call in each of its turns.
+        least: Least seconds of a call.
     """
 
     contender: Contender
     build_seconds: float
     error: str | None
     times: list[float] = field(default_factory=list)
+    least: float = math.inf
 
     def take_turn(self, seconds: float) -> None:
         """Time the program; infinity if the contender has failed."""
         if self.error is None:
             reply = self.contender.request({"seconds": seconds}, _TURN_WITHIN)
             self.error = reply.get("error")
+            self.least = min(self.least, float(reply.get("least", "inf")))
             self.times.append(float(reply.get("median", "inf")))
         else:
-            self.times.append(float("inf"))
+            self.least = math.inf
+            self.times.append(math.inf)
 
 
 def measure_layer(
@@ -223,7 +228,8 @@ def measure_layer(
         timed = _time_rounds(loaded, turns)
     record["settings"] = {item.contender.name: item.contender.setting for item in timed}
     record["errors"] = {item.contender.name: item.error for item in timed if item.error is not None}
-    return record | summarise_times({item.contender.name: item.times for item in timed}, record["bound"])
+    record |= summarise_times({item.contender.name: item.times for item in timed})
+    return record | summarise_least({item.contender.name: item.least for item in timed}, record["bound"])
 
 
 def _label(item: LoadedContender) -> str:
@@ -270,11 +276,11 @@ def largest_difference(results: Sequence[Array], expected: Sequence[Array]) -> f
     worst = 0.0
     for result, right in zip(results, expected, strict=True):
         if result.shape != right.shape:
-            return float("inf")
+            return math.inf
         if right.size:
             scale = float(np.abs(right).max()) or 1.0
             difference = float(np.abs(result.astype(np.float64) - right).max()) / scale
-            worst = max(worst, difference if np.isfinite(difference) else float("inf"))
+            worst = max(worst, difference if np.isfinite(difference) else math.inf)
     return worst
 
 
@@ -296,27 +302,41 @@ def faster_settings(loaded: Sequence[LoadedContender]) -> list[LoadedContender]:
     fastest: dict[str, LoadedContender] = {}
     for item in loaded:
         best = fastest.setdefault(item.contender.name, item)
-        if min(item.times) < min(best.times):
+        if item.least < best.least:
             fastest[item.contender.name] = item
     return list(fastest.values())
 
 
-def summarise_times(times: Mapping[str, Sequence[float]], bound: float) -> dict[str, Any]:
+def summarise_least(least: Mapping[str, float], bound: float) -> dict[str, Any]:
+    """Return the ratio of the shortest calls, and the share of the roofline that native's reaches.
+
+    They are what other processes disturb least.
+
+    Args:
+        least: Least seconds of each toolchain; infinity if it has failed.
+        bound: Least seconds of this layer on this machine.
+    """
+    native, best = least[NATIVE], min(least[name] for name in ENGINES)
+    is_timed = np.isfinite(native)
+    return {
+        "least_ratio": best / native if is_timed and np.isfinite(best) else None,
+        "of_bound": bound / native if is_timed else None,
+    }
+
+
+def summarise_times(times: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return medians and ratios of the contenders' times.
 
     Args:
         times: Seconds of each toolchain in each round; infinity if it has failed.
-        bound: Least seconds of this layer on this machine.
     """
     medians = {name: statistics.median(values) for name, values in times.items()}
     best = min(medians[name] for name in ENGINES)
-    ratio, spread, share = None, None, None
-    if np.isfinite(medians[NATIVE]):
-        share = bound / medians[NATIVE]
-        if np.isfinite(best):
-            ratio = best / medians[NATIVE]
-            rounds = zip(times[NATIVE], *(times[name] for name in ENGINES), strict=True)
-            ratios = [min(engines) / native for native, *engines in rounds]
-            spread = [min(ratios), max(ratios)]
+    ratio, spread = None, None
+    if np.isfinite(medians[NATIVE]) and np.isfinite(best):
+        ratio = best / medians[NATIVE]
+        rounds = zip(times[NATIVE], *(times[name] for name in ENGINES), strict=True)
+        ratios = [min(engines) / native for native, *engines in rounds]
+        spread = [min(ratios), max(ratios)]
     seconds = {name: value for name, value in medians.items() if np.isfinite(value)}
-    return {"seconds": seconds, "ratio": ratio, "range": spread, "of_bound": share}
+    return {"seconds": seconds, "ratio": ratio, "range": spread}

@@ -113,7 +113,8 @@ def describe(records: Sequence[Record], worst: int = 10) -> str:
     lines = [
         f"{whole.layers} layers, {len(measured)} compared, {whole.refused} refused by native",
         f"geometric mean {whole.mean:.3f}, {whole.ahead:.1%} ahead, minimum {whole.least:.3f}; "
-        f"under 0.8: {sum(record['ratio'] < 0.8 for record in measured)}",
+        f"under 0.8: {sum(record['ratio'] < 0.8 for record in measured)}; "
+        f"geometric mean of the shortest calls {_mean_least(measured):.3f}",
         "",
         *_table("family", group_records(records, lambda record: [record["family"]])),
         "",
@@ -134,6 +135,10 @@ def describe(records: Sequence[Record], worst: int = 10) -> str:
         for record in wrong
     ]
     return "\n".join(lines)
+
+
+def _mean_least(records: Sequence[Record]) -> float:
+    return statistics.geometric_mean(record["least_ratio"] for record in records) if records else math.nan
 
 
 def cause_of_all(record: Record) -> list[str]:
@@ -163,7 +168,8 @@ def _table(title: str, groups: Iterable[Group]) -> list[str]:
 def _line(record: Record) -> str:
     times = ", ".join(f"{name} {1e3 * value:.3f}" for name, value in record["seconds"].items())
     low, high = record["range"]
+    ratios = f"{record['ratio']:.2f} ({low:.2f} to {high:.2f}; shortest calls {record['least_ratio']:.2f})"
     return (
-        f"{record['ratio']:.2f} ({low:.2f} to {high:.2f}) --case {record['case']!r}: {times} ms; "
+        f"{ratios} --case {record['case']!r}: {times} ms; "
         f"{record['of_bound']:.0%} of the roofline; {', '.join(record['properties'])}"
     )

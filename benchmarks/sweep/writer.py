@@ -26,6 +26,7 @@ Shape = tuple[int, ...]
 OPSET: Final = 18
 _IR_VERSION: Final = 9
 _FLOAT_BYTES: Final = 4
+_GATHERS: Final = frozenset({"Gather", "GatherElements", "GatherND"})
 _INPUTS_SEED: Final = 1
 """Seed of the inputs beside that of the weights."""
 
@@ -71,7 +72,7 @@ class Layer:
         inputs: Its inputs.
         weights: Its weights.
         operations: Number of multiplications and additions of products and directly computed convolutions.
-        bytes: Bytes of inputs, weights and results.
+        bytes: Bytes of inputs, weights and results; of a table, those of the elements that are gathered.
         passes: Bytes of the results of all nodes.
     """
 
@@ -107,6 +108,7 @@ class LayerWriter:
         self._types: dict[str, TypeProto] = {}
         self._operations = 0
         self._passes = 0
+        self._gathered: dict[str, int] = {}
 
     def input(self, shape: Shape) -> str:
         """Add a float32 input."""
@@ -165,6 +167,8 @@ class LayerWriter:
         if not all(min(self.shape(name), default=1) > 0 for name in results):
             raise ValueError(f"{operator} has an empty result")
         self._nodes.append(node)
+        if operator in _GATHERS:
+            self._gathered[inputs[0]] = _FLOAT_BYTES * prod(self.shape(results[0]))
         self._passes += sum(_FLOAT_BYTES * prod(self.shape(name)) for name in results)
         if operator in _OPERATIONS:
             shapes = [self.shape(name) if name else () for name in (*inputs, *results)]
@@ -191,7 +195,8 @@ class LayerWriter:
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION
         )
-        moved = sum(tensor.bytes for tensor in (*self._inputs, *self._weights))
+        tensors = (*self._inputs, *self._weights)
+        moved = sum(min(tensor.bytes, self._gathered.get(tensor.name, tensor.bytes)) for tensor in tensors)
         moved += sum(_FLOAT_BYTES * prod(self.shape(name)) for name in results)
         return Layer(model, tuple(self._inputs), tuple(self._weights), self._operations, moved, self._passes)
 

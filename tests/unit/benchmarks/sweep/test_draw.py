@@ -100,6 +100,11 @@ def test_operations_and_bytes_are_counted() -> None:
     assert layer.bytes == 4 * (2 * 8 * 100 + 6 * 4 * 9 + 6 + 2 * 6 * 100)
 
 
+def test_of_a_table_only_what_is_gathered_counts() -> None:
+    layer = write_layer(Case.parse("gather op=rows table=1000 width=16 count=10 then=none"))
+    assert layer.bytes == 2 * 4 * 10 * 16 + 8 * 10
+
+
 def test_a_node_without_result_elements_is_refused() -> None:
     net = LayerWriter()
     with pytest.raises(ValueError, match="empty"):

@@ -12,6 +12,7 @@ from benchmarks.sweep.contest import (
     LoadedContender,
     faster_settings,
     largest_difference,
+    summarise_least,
     summarise_times,
 )
 from benchmarks.sweep.summary import cause_of, describe, group_records, loss_of, summarise_group
@@ -27,6 +28,7 @@ def record(ratio: float | None, *properties: str, family: str = "dense", **field
         "seconds": {"native": 1.0, "onnxruntime": 2.0},
         "ratio": ratio,
         "range": [ratio, ratio],
+        "least_ratio": ratio,
         "of_bound": 0.5,
         "error": 1e-6,
         "engines_differ": 1e-6,
@@ -42,24 +44,34 @@ def refused(*properties: str) -> dict[str, Any]:
 
 def test_a_ratio_is_that_of_the_medians() -> None:
     times = {"native": [1.0, 2.0, 9.0], "onnxruntime": [4.0, 4.0, 4.0], "openvino": [3.0, 3.0, 8.0]}
-    summary = summarise_times(times, bound=1.0)
+    summary = summarise_times(times)
     assert summary["seconds"] == {"native": 2.0, "onnxruntime": 4.0, "openvino": 3.0}
-    assert (summary["ratio"], summary["of_bound"]) == (1.5, 0.5)
+    assert summary["ratio"] == 1.5
     assert summary["range"] == [pytest.approx(4 / 9), 3.0]
 
 
 def test_one_engine_is_enough_for_a_ratio() -> None:
     times = {"native": [1.0], "onnxruntime": [INFINITY], "openvino": [2.0]}
-    assert summarise_times(times, 1.0)["ratio"] == 2.0
+    assert summarise_times(times)["ratio"] == 2.0
 
 
 def test_there_is_no_ratio_without_native_or_without_engines() -> None:
     without_native = {"native": [INFINITY], "onnxruntime": [1.0], "openvino": [2.0]}
-    summary = summarise_times(without_native, 1.0)
-    assert (summary["ratio"], summary["of_bound"]) == (None, None)
+    summary = summarise_times(without_native)
+    assert summary["ratio"] is None
     assert "native" not in summary["seconds"]
     without_engines = {"native": [1.0], "onnxruntime": [INFINITY], "openvino": [INFINITY]}
-    assert summarise_times(without_engines, 1.0)["ratio"] is None
+    assert summarise_times(without_engines)["ratio"] is None
+
+
+def test_the_shortest_calls_give_a_ratio_and_a_share_of_the_roofline() -> None:
+    least = {"native": 2.0, "onnxruntime": 3.0, "openvino": 4.0}
+    assert summarise_least(least, 1.0) == {"least_ratio": 1.5, "of_bound": 0.5}
+    assert summarise_least({**least, "onnxruntime": INFINITY, "openvino": INFINITY}, 1.0) == {
+        "least_ratio": None,
+        "of_bound": 0.5,
+    }
+    assert summarise_least({**least, "native": INFINITY}, 1.0) == {"least_ratio": None, "of_bound": None}
 
 
 def test_the_faster_setting_of_each_engine_counts() -> None:
@@ -67,7 +79,7 @@ def test_the_faster_setting_of_each_engine_counts() -> None:
     for name, setting, times in (("a", "x", [3.0, 2.0]), ("a", "y", [1.0, 9.0]), ("b", "x", [5.0, 5.0])):
         contender = Contender.__new__(Contender)
         contender.name, contender.setting = name, setting
-        loaded.append(LoadedContender(contender, 0.0, None, times))
+        loaded.append(LoadedContender(contender, 0.0, None, times, min(times)))
     assert [item.contender.setting for item in faster_settings(loaded)] == ["y", "x"]
 
 
