@@ -12,6 +12,7 @@ from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children
 from intarsia.op.operator_facts import OperatorTrait, SumKind
 from intarsia.op.operator_table import facts_of
 from intarsia.op.purity import is_random
+from intarsia.op.window import convolution_windows
 
 _QUANTIZED = re.compile(r"(Dynamic)?Quantize\w+|Q[A-Z]\w+|ConvInteger")
 """Names of operators that round to integers, or have such integers as arguments."""
@@ -60,9 +61,13 @@ def _function_work(function: Function) -> Work:
 
 
 def multiply_adds(expr: Expr) -> int:
-    """Of a convolution or matrix product; 0 for everything else. Unknown dimensions count as 1."""
+    """Of a convolution or matrix product; 0 for everything else. Unknown dimensions count as 1.
+
+    Products of a convolution with padding do not count: they can be left out.
+    """
     if isinstance(expr, Call) and isinstance(expr.op, Op) and facts_of(expr.op).has(OperatorTrait.PRODUCT):
-        return reduction_length(expr) * _elements(expr)
+        windows = convolution_windows(expr) or ()
+        return round(reduction_length(expr) * _elements(expr) * prod(window.share for window in windows))
     return 0
 
 

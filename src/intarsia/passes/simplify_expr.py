@@ -20,6 +20,7 @@ from intarsia.passes.simplify import (
     reducing,
     reshaping,
     transposing,
+    windows,
 )
 from intarsia.transform import FunctionPass, PassContext, register_pass
 
@@ -33,6 +34,7 @@ RULES: Final = merged(
         data_movement.RULES,
         padding.RULES,
         reducing.RULES,
+        windows.RULES,
     )
 )
 SHARING_RULES: Final = data_movement.SHARING_RULES

@@ -21,6 +21,7 @@ BATCH = "%x: Tensor[(N, 4, 6), float32]"
 INTEGERS = "%x: Tensor[(2, 3), int32]"
 FLAGS = "%x: Tensor[(2, 3), bool]"
 HALF = "%x: Tensor[(2, 3), float16]"
+WINDOW = np.arange(36, dtype=np.float32).reshape(1, 4, 3, 3)
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,21 @@ CASES = (
         "Conv(Pad(%x, $0), $1, pads=[1, 0, 0, 1])",
         "Conv(%x, $1, pads=[1, 1, 2, 1])",
         (i(0, 0, 0, 1, 0, 0, 2, 0), np.ones((1, 4, 3, 3), np.float32)),
+        IMAGE,
+    ),
+    # windows
+    Case(
+        "conv_with_less_taps",
+        "Conv(%x, $0, pads=[6, 1, 6, 1], dilations=[6, 1])",
+        "Conv(%x, $1, kernel_shape=[1, 3], pads=[0, 1, 0, 1], dilations=[6, 1])",
+        (WINDOW, WINDOW[:, :, 1:2]),
+        IMAGE,
+    ),
+    Case(
+        "conv_with_less_taps",
+        "Conv(%x, $0, pads=[1, 0, 1, 0], dilations=[3, 1])",
+        "Conv(Slice(%x, $2, $3, $4), $1, kernel_shape=[1, 3], pads=[0, 0, 0, 0], dilations=[3, 1])",
+        (WINDOW, WINDOW[:, :, 1:2], i(2), i(3), i(2)),
         IMAGE,
     ),
     # reducing

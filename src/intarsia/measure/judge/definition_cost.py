@@ -79,7 +79,7 @@ def _seconds(call: Call) -> float:
 
 
 def _products(call: Call) -> int:
-    return multiply_adds(call) or (reduction_length(call) * _elements(call) if _is(call, "Einsum") else 0)
+    return reduction_length(call) * _elements(call) if multiply_adds(call) or _is(call, "Einsum") else 0
 
 
 def _convolution(call: Call) -> float:
@@ -88,7 +88,7 @@ def _convolution(call: Call) -> float:
     windows = _elements(call) // max(1, weight[0] if weight else 1)
     channels = _shape(call.args[0])[1:2] or (1,)
     copied = windows * channels[0] * prod(weight[2:])
-    return copied * _IM2COL + multiply_adds(call) * _PRODUCT
+    return copied * _IM2COL + _products(call) * _PRODUCT
 
 
 def _transposed(call: Call) -> float:

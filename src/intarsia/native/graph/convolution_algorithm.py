@@ -13,6 +13,7 @@ from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.blocked_layout import BLOCKED, TILE, WINOGRAD
 from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
+from intarsia.op.window import AxisWindow
 
 # Costs in units of one multiplication, measured on convolutions of 7 to 224 pixels per row with 16 to 512
 # channels.
@@ -26,6 +27,8 @@ _COPY_COST: Final = 16.0
 """Cost of moving a result from its phase of a dilated convolution to its place."""
 _LEAST_GROUP_CHANNELS: Final = 8
 """Minimum number of channels that a group of a transformed convolution reads, and computes."""
+_LEAST_SKIPPED_COLUMNS: Final = 6
+"""Minimum dilation at which padding fills whole register tiles of a row."""
 _LEAST_GAIN: Final = 1.1
 """Minimum estimated speedup of transforms; the estimate is not more accurate."""
 
@@ -169,11 +172,23 @@ def estimated_tile(shape: ConvolutionShape) -> int:
 def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float]:
     """Estimate the cost of a convolution with each accurate algorithm, in multiplications."""
     products = shape.output_channels * shape.input_channels // shape.groups * TAPS * TAPS
-    direct = products * (shape.rows * shape.columns + _WEIGHT_COST)
+    direct = products * (shape.rows * shape.columns * _read_share(shape) + _WEIGHT_COST)
     return {
         ConvolutionAlgorithm.DIRECT: direct,
         **{algorithm: _cost(algorithm.tile, shape) for algorithm in _CHOSEN},
     }
+
+
+def _read_share(shape: ConvolutionShape) -> float:
+    """Return the share of the products that are not with padding, if there is as much of it as is usual.
+
+    Kernels skip the others by rows, and along a row where a whole register tile reads padding.
+    """
+    rows, columns, dilation = shape.rows, shape.columns, shape.dilation
+    share = AxisWindow(rows, rows, TAPS, 1, dilation, dilation).share
+    if dilation < _LEAST_SKIPPED_COLUMNS:
+        return share
+    return share * AxisWindow(columns, columns, TAPS, 1, dilation, dilation).share
 
 
 def _cost(tile: int, shape: ConvolutionShape) -> float:

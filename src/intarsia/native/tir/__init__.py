@@ -6,6 +6,7 @@ loop_partition     guards out of loops (loop_cuts)
 vectorize_loop     vectorised loops innermost (accesses)
 mark_small_loops   what will be unrolled, before registers are given out (unroll_choice)
 register_promotion accumulators in registers (register_tile, accesses)
+skip_padding       no products with padding
 storage_rewrite    shared scratch memory (buffer_lifetime)
 unroll_loop        iterations written out (unroll_choice)
 default_tir        all of them, in order
@@ -18,6 +19,7 @@ from intarsia.native.tir.loop_partition import LoopPartition
 from intarsia.native.tir.mark_small_loops import MarkSmallLoops
 from intarsia.native.tir.register_promotion import RegisterPromotion
 from intarsia.native.tir.simplify import Simplify
+from intarsia.native.tir.skip_padding import SkipPadding
 from intarsia.native.tir.storage_rewrite import StorageRewrite
 from intarsia.native.tir.unroll_loop import UnrollLoop, UnrollLoopConfig
 from intarsia.native.tir.vectorize_loop import NOT_VECTORIZED, VectorizeLoop
@@ -28,6 +30,7 @@ __all__ = [
     "MarkSmallLoops",
     "RegisterPromotion",
     "Simplify",
+    "SkipPadding",
     "StorageRewrite",
     "UnrollLoop",
     "UnrollLoopConfig",

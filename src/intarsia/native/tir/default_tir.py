@@ -6,6 +6,7 @@ from intarsia.native.tir.loop_partition import LoopPartition
 from intarsia.native.tir.mark_small_loops import MarkSmallLoops
 from intarsia.native.tir.register_promotion import RegisterPromotion
 from intarsia.native.tir.simplify import Simplify
+from intarsia.native.tir.skip_padding import SkipPadding
 from intarsia.native.tir.storage_rewrite import StorageRewrite
 from intarsia.native.tir.unroll_loop import UnrollLoop
 from intarsia.native.tir.vectorize_loop import VectorizeLoop
@@ -30,6 +31,7 @@ def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
             VectorizeLoop(),
             MarkSmallLoops(),
             RegisterPromotion(vector_bytes, registers),
+            SkipPadding(),
             StorageRewrite(),
             UnrollLoop(),
             Simplify(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from intarsia.ir import Call, Dim, Expr, with_fields
+from intarsia.ir import Call, Expr, with_fields
+from intarsia.op.window import same_pads
 from intarsia.passes.rules.tensor_facts import dims_of, int_attr, ints_attr, operator_name
 
 _WITH_WEIGHTS: Final = frozenset({"Conv", "ConvTranspose"})
@@ -60,7 +61,7 @@ def _pads(call: Call, name: str, spans: tuple[int, ...], strides: tuple[int, ...
     dims = dims_of(call.args[0])
     if dims is None:
         return None
-    pads = _same_pads(dims[2:], spans, strides, is_upper=mode == "SAME_UPPER")
+    pads = same_pads(dims[2:], spans, strides, is_upper=mode == "SAME_UPPER")
     return None if pads is not None and _is_misread(call, name, pads) else pads
 
 
@@ -74,18 +75,3 @@ def _is_misread(call: Call, name: str, pads: tuple[int, ...]) -> bool:
         return False
     steps = (*(ints_attr(call.attrs, "strides") or ()), *(ints_attr(call.attrs, "dilations") or ()))
     return set(steps) <= {1} and (len(pads) != 4 or pads[1] != pads[2])
-
-
-def _same_pads(
-    sizes: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[int, ...], *, is_upper: bool
-) -> tuple[int, ...] | None:
-    """Pads with which a window fits ceil(size / stride) times; the odd one goes to the end if `is_upper`."""
-    begins, ends = [], []
-    for size, span, stride in zip(sizes, spans, strides, strict=True):
-        if not isinstance(size, int):
-            return None
-        total = max(0, (-(-size // stride) - 1) * stride + span - size)
-        less, more = total // 2, total - total // 2
-        begins.append(less if is_upper else more)
-        ends.append(more if is_upper else less)
-    return (*begins, *ends)
