@@ -182,9 +182,12 @@ def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float
 def _read_share(shape: ConvolutionShape) -> float:
     """Return the share of the products that are not with padding, if there is as much of it as is usual.
 
-    Kernels skip the others by rows, and along a row where a whole register tile reads padding.
+    Kernels skip the others by rows, and along a row where a whole register tile reads padding. Without
+    dilation that is little, and within the measured costs.
     """
     rows, columns, dilation = shape.rows, shape.columns, shape.dilation
+    if dilation == 1:
+        return 1.0
     share = AxisWindow(rows, rows, TAPS, 1, dilation, dilation).share
     if dilation < _LEAST_SKIPPED_COLUMNS:
         return share
