@@ -6,18 +6,13 @@ again. One product of all rows reads the matrix once for each block of rows that
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
-from intarsia.ir import TensorType
-from intarsia.native.graph.kernel_dag import KernelDag, Source, step_name, with_placeholders
+from intarsia.native.graph.kernel_dag import KernelDag, reshaped_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import KernelStep
-from intarsia.native.te import Tensor, placeholder
-from intarsia.native.te.operators import compute, compute_call_of
 
 _Shape = tuple[int, ...]
 
@@ -44,7 +39,7 @@ def joined_rows_dag(steps: Sequence[KernelStep], values: Sequence[RegionValue]) 
         if step_shapes is None:
             return None
         shapes |= step_shapes
-    return _declared(steps, values, shapes)
+    return reshaped_dag(steps, values, shapes, steps[-1].outputs)
 
 
 def _shapes_of(
@@ -73,32 +68,3 @@ def _joined(shape: _Shape, leading: _Shape) -> _Shape | None:
         return prod(leading), shape[-1]
     is_row = len(shape) <= len(leading) + 1 and all(extent == 1 for extent in shape[:-1])
     return shape[-1:] if is_row else None
-
-
-def _declared(
-    steps: Sequence[KernelStep], values: Sequence[RegionValue], shapes: dict[int, _Shape]
-) -> KernelDag:
-    results: dict[int, Tensor] = {}
-    sources: dict[Tensor, Source] = {}
-    placeholders: dict[int, Tensor] = {}
-    count: Counter[str] = Counter()
-
-    def tensor(number: int) -> Tensor:
-        if number in results:
-            return results[number]
-        if number not in placeholders:
-            is_constant = values[number].constant is not None
-            name = f"{'c' if is_constant else 'x'}{len(placeholders)}"
-            attrs = {"constant": 1} if is_constant else {}
-            placeholders[number] = placeholder(shapes[number], values[number].type.dtype, name, attrs)
-            sources[placeholders[number]] = Source(number)
-        return placeholders[number]
-
-    for step in steps:
-        described = compute_call_of(step.call, step_name(step, count))
-        inputs = tuple(None if arg is None else tensor(arg) for arg in step.args)
-        constants = tuple(None if arg is None else values[arg].constant for arg in step.args)
-        types = tuple(TensorType(shapes[out], values[out].type.dtype) for out in step.outputs)
-        call = replace(described, inputs=inputs, output_types=types, constants=constants)
-        results |= dict(zip(step.outputs, compute(call), strict=True))
-    return with_placeholders((results[steps[-1].outputs[0]],), sources)

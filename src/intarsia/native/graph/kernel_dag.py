@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
+from intarsia.ir import TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
@@ -93,6 +94,54 @@ def kernel_dag(
         tensors |= dict(zip(step.outputs, results, strict=True))
     all_sources = {**sources, **{tensor: Source(number) for number, tensor in placeholders.items()}}
     return with_placeholders(tuple(tensors[number] for number in outputs), all_sources)
+
+
+def reshaped_dag(
+    steps: Sequence[KernelStep],
+    values: Sequence[RegionValue],
+    shapes: Mapping[int, tuple[int, ...]],
+    outputs: Sequence[int],
+) -> KernelDag:
+    """Declare consecutive calls on plain tensors with other shapes of the same elements.
+
+    Args:
+        steps: Steps in order; a step may read results of earlier steps.
+        values: Values of the region.
+        shapes: Shape of each value that the steps read or compute.
+        outputs: Numbers of results of the steps that other groups need.
+
+    Raises:
+        NotCoveredError: A call has no rule, or its rule does not cover it.
+    """
+    results: dict[int, Tensor] = {}
+    sources: dict[Tensor, Source] = {}
+    placeholders: dict[int, Tensor] = {}
+    count: Counter[str] = Counter()
+
+    def tensor(number: int) -> Tensor:
+        if number in results:
+            return results[number]
+        if number not in placeholders:
+            is_constant = values[number].constant is not None
+            name = f"{'c' if is_constant else 'x'}{len(placeholders)}"
+            attrs = {"constant": 1} if is_constant else {}
+            placeholders[number] = placeholder(shapes[number], values[number].type.dtype, name, attrs)
+            sources[placeholders[number]] = Source(number)
+        return placeholders[number]
+
+    def constant(number: int) -> Array | None:
+        elements = values[number].constant
+        return None if elements is None else elements.reshape(shapes[number])
+
+    for step in steps:
+        described = compute_call_of(step.call, step_name(step, count))
+        inputs = tuple(None if arg is None else tensor(arg) for arg in step.args)
+        constants = tuple(None if arg is None else constant(arg) for arg in step.args)
+        types = tuple(TensorType(shapes[out], values[out].type.dtype) for out in step.outputs)
+        call = replace(described, inputs=inputs, output_types=types, constants=constants)
+        with named_node(step.call):
+            results |= dict(zip(step.outputs, compute(call), strict=True))
+    return with_placeholders(tuple(results[number] for number in outputs), sources)
 
 
 def with_placeholders(results: tuple[Tensor, ...], sources: Mapping[Tensor, Source]) -> KernelDag:

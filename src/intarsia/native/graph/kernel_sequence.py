@@ -23,6 +23,7 @@ from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.matrix_packing import with_packing
+from intarsia.native.graph.merged_dimensions import merged_dimensions_dag
 from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
@@ -106,7 +107,12 @@ class KernelSequence:
         blocked = blocked_dag(steps, self.values, lanes, self.algorithms, form) if is_blocked else None
         if blocked is None:
             kernel = kernel or (narrow_dag(steps, self.values, lanes) if lanes else None)
-            kernel = kernel or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)
+            kernel = (
+                kernel
+                or joined_rows_dag(steps, self.values)
+                or merged_dimensions_dag(steps, self.values, outputs)
+                or kernel_dag(steps, self.values, outputs)
+            )
         else:
             kernel = blocked.kernel
             self.values[outputs[0]] = replace(self.values[outputs[0]], order=blocked.order)

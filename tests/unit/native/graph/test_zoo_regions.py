@@ -43,7 +43,7 @@ def test_a_plan_is_in_order_and_complete(name: str) -> None:
         assert sorted(names) == sorted([*kernel.inputs, *kernel.constants])
         for tensor, number in zip(kernel.dag.outputs, kernel.outputs, strict=True):
             stored = plan.values[number].stored_shape
-            assert tensor.shape == stored or _is_joined_rows(tensor.shape, stored)
+            assert tensor.shape == stored or _has_joined_dimensions(tensor.shape, stored)
     assert {plan.root(number) for number in plan.results} <= known
     assert len({kernel.name for kernel in plan.kernels}) == len({kernel.dag for kernel in plan.kernels})
     assert plan.arena_bytes < sum(plan.values[number].size_bytes for number in plan.arena)
@@ -102,6 +102,6 @@ def _main(module: IRModule) -> Function:
     return function
 
 
-def _is_joined_rows(shape: tuple[int, ...], stored: tuple[int, ...]) -> bool:
-    """Whether a kernel sees all rows of a tensor as those of one matrix."""
-    return shape == (math.prod(stored[:-1]), stored[-1])
+def _has_joined_dimensions(shape: tuple[int, ...], stored: tuple[int, ...]) -> bool:
+    """Whether a kernel sees neighbouring dimensions of a tensor as one."""
+    return len(shape) < len(stored) and math.prod(shape) == math.prod(stored)

@@ -1,0 +1,72 @@
+"""Elementwise calls have as few dimensions as their tensors tell apart, and compute the same."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tests.unit.native.graph.run_plan import run_plan
+from tests.unit.native.graph.test_plan_region import ISA, planned
+
+from intarsia.native.graph.merged_dimensions import _merged
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "merged"),
+    [
+        ((6, 4, 5), (6, 4, 5), ((120,), (120,))),
+        ((6, 4, 5), (), ((120,), ())),
+        ((6, 4, 5), (1, 1), ((120,), (1,))),
+        ((2, 3, 4, 5), (3, 1, 1), ((2, 3, 20), (1, 3, 1))),
+        ((2, 3, 4, 5), (4, 5), ((6, 20), (1, 20))),
+        ((2, 3, 4, 5), (2, 3, 1, 1), ((6, 20), (6, 1))),
+        ((2, 1, 4, 1, 5), (2, 1, 4, 1, 1), ((8, 5), (8, 1))),
+        ((4, 1), (1, 5), None),
+        ((4, 5), (5,), None),
+        ((7,), (7,), None),
+        ((0, 4), (0, 4), None),
+    ],
+)
+def test_dimensions_that_all_tensors_share_are_one(
+    left: tuple[int, ...], right: tuple[int, ...], merged: tuple[tuple[int, ...], ...] | None
+) -> None:
+    shapes = _merged({0: left, 1: right})
+    assert (None if shapes is None else (shapes[0], shapes[1])) == merged
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_results_are_the_same(seed: int) -> None:
+    """Some dimensions of the second tensor are 1 or missing; a constant has others."""
+    rng = Random(seed)
+    shape = [rng.choice((1, 2, 3, 5)) for _ in range(rng.randint(2, 5))]
+    others = [[size if rng.random() < 0.6 else 1 for size in shape][rng.randint(0, 2) :] for _ in range(2)]
+    generator = np.random.default_rng(seed)
+    x, y, c = (generator.standard_normal(sizes).astype(np.float32) for sizes in (shape, *others))
+    head = f"%x: Tensor[{_text(x)}, float32], %y: Tensor[{_text(y)}, float32]"
+    body = "Clip(Sigmoid(Add(Mul(%x, %y), meta[Constant][0])), meta[Constant][1], meta[Constant][2])"
+    plan = planned(
+        f"def @main({head}) {{ {body} }}", c, *(np.array(limit, np.float32) for limit in (0.2, 0.7))
+    )
+    (found,) = run_plan(plan, [x, y], ISA)
+    expected = np.clip(1 / (1 + np.exp(-(x * y + c))), 0.2, 0.7)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_vectors_along_an_axis_are_not_broadcast() -> None:
+    """The scale belongs to the first dimension, though its length is that of the last as well."""
+    x = np.random.default_rng(0).standard_normal((4, 2, 4)).astype(np.float32)
+    scale = np.array([1, 2, 3, 4], np.float32)
+    text = """def @main(%x: Tensor[(4, 2, 4), float32]) {
+      DequantizeLinear(QuantizeLinear(%x, meta[Constant][0], meta[Constant][1], axis=0),
+                       meta[Constant][0], meta[Constant][1], axis=0)
+    }"""
+    plan = planned(text, scale, np.zeros(4, np.int8))
+    (found,) = run_plan(plan, [x], ISA)
+    wide = scale[:, None, None]
+    np.testing.assert_allclose(found, np.rint(x / wide) * wide)
+
+
+def _text(array: npt.NDArray[np.float32]) -> str:
+    return f"({', '.join(map(str, array.shape))}{',' if array.ndim == 1 else ''})"
