@@ -256,10 +256,32 @@ def _store_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, 
     if state.mask is None or _ends_in_padding(state, memory, flat):
         builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
         return
+    active = mask_lanes(state.mask)
+    if active is not None and "avx512vl" not in state.kernel.isa.features and all(active[: sum(active)]):
+        _store_first(state, memory, address, stored, sum(active))
+        return
     name = f"llvm.masked.store.{overload(element_type(state, memory.dtype), lanes)}.p0"
     args = f"{kind} {stored}, ptr {address}, i32 {align}, <{lanes} x i1> {state.mask.text}"
     builder.declare("void", name, args)
     builder.do(f"call void @{name}({args})")
+
+
+def _store_first(state: FunctionState, memory: MemoryPlace, address: str, stored: str, count: int) -> None:
+    """Store the first lanes in parts of powers of two: on AMD, masked stores of AVX2 take 20 cycles."""
+    builder, begin = state.builder, 0
+    whole = element_type(state, memory.dtype, state.lanes)
+    while begin < count:
+        width = 1 << (count - begin).bit_length() - 1
+        kind = element_type(state, memory.dtype, width if width > 1 else 0)
+        if width > 1:
+            mask = shuffle_mask(tuple(range(begin, begin + width)))
+            part = builder.pure(f"shufflevector {whole} {stored}, {whole} poison, {mask}")
+        else:
+            part = builder.pure(f"extractelement {whole} {stored}, i64 {begin}")
+        size = stored_bytes(memory.dtype)
+        place = builder.pure(f"getelementptr i8, ptr {address}, i64 {begin * size}") if begin else address
+        builder.do(f"store {kind} {part}, ptr {place}, align {size}")
+        begin += width
 
 
 def _store_each(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:

@@ -20,6 +20,7 @@ class RegisterPlace:
         private_lanes: Number of lanes if each lane of the enclosing vectorised loop has private elements;
             else 0.
         depth: Number of loops around its Allocate.
+        row: Extent of its last dimension.
         pieces: Width and value of each run of elements, by its first element. With private lanes, the width
             is 1 and the value a vector.
         owner: First element of the piece that contains each element.
@@ -29,6 +30,7 @@ class RegisterPlace:
     dtype: DType
     private_lanes: int = 0
     depth: int = 0
+    row: int = 1
     pieces: dict[int, tuple[int, str]] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
 
@@ -39,6 +41,10 @@ class RegisterPlace:
     def piece_zero(self, width: int) -> str:
         """Return the value of an unwritten piece."""
         return zero(self.dtype, self.private_lanes or (width if width > 1 else 0))
+
+    def holds_whole(self, start: int, width: int) -> bool:
+        """Return whether a vector is inside of one row, so that its last lanes are elements of no other."""
+        return not self.private_lanes and start % self.row + width <= self.row
 
     def put(self, start: int, width: int, text: str) -> None:
         """Set a piece that no other piece partially overlaps."""

@@ -44,6 +44,8 @@ class Statements:
 
     state: FunctionState
     scalars: Scalars
+    tail: Value | None = None
+    """Mask of the remainder of the enclosing vectorised loop, if it is one."""
 
     def emit(self, statement: Statement) -> None:
         """Emit a statement with its nested statements."""
@@ -84,7 +86,8 @@ class Statements:
                 self._write_lane(register, start, lane, state.builder.lane(value, lane))
             return
         text = state.builder.splat(value, lanes)
-        if state.mask is not None and lanes:
+        is_tail = state.mask is self.tail and register.holds_whole(start, width)
+        if state.mask is not None and lanes and not is_tail:
             old = state.registers.read(register, start, width)
             text = select(state.builder, state.mask, Value(text, register.dtype, lanes), old).text
         state.registers.write(register, start, width, text)
@@ -165,9 +168,9 @@ class Statements:
             begin = count * width
         while begin < loop.extent:
             if begin + width > loop.extent and mask is not None:
-                self.state.mask = mask
+                self.state.mask = self.tail = mask
                 self._chunk(loop, width, AffineIndex(begin))
-                self.state.mask = None
+                self.state.mask = self.tail = None
                 return
             while begin + width > loop.extent:
                 width //= 2
@@ -188,7 +191,8 @@ class Statements:
         if buffer.name in state.kernel.facts.registers:
             places = state.registers.places
             depth = len(state.registers.loops)
-            places[buffer.name] = RegisterPlace(buffer.name, buffer.dtype, state.lanes, depth)
+            row = buffer.shape[-1] if buffer.shape else 1
+            places[buffer.name] = RegisterPlace(buffer.name, buffer.dtype, state.lanes, depth, row)
             self.emit(statement.body)
             del state.registers.places[buffer.name]
             return

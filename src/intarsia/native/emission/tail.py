@@ -1,6 +1,6 @@
 """Masked remainders of vectorised loops: the iterations after the last whole vector, as one masked vector.
 
-Machines with a mask for every instruction do that at no cost; others use narrower vectors.
+Machines whose loads and stores take masks do that at little cost; others use narrower vectors.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from intarsia.native.emission.arithmetic import constant_mask
 from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.types import Value, stored_bytes
 
-_LEAST_REST: Final = 5
-"""Minimum number of remaining elements; fewer take one or two narrow vectors, unless they call functions."""
+_MASKED: Final = frozenset({"avx2", "avx512vl"})
+"""Features of machines whose loads and stores take masks."""
 _LEAST_BYTES: Final = 4
-"""Minimum element size in bytes; AVX-512F has no masks for smaller elements."""
+"""Minimum element size in bytes; AVX2 and AVX-512F have no masks for smaller elements."""
 
 
 def has_masks(state: FunctionState) -> bool:
-    """Return whether every vector instruction of the machine takes a mask."""
-    return "avx512vl" in state.kernel.isa.features
+    """Return whether loads and stores of 4-byte elements take a mask."""
+    return not _MASKED.isdisjoint(state.kernel.isa.features)
 
 
 def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
@@ -37,31 +37,31 @@ def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
     if not rest or state.mask is not None or not has_masks(state):
         return None
     inside = _scalars(loop.body)
-    is_little = rest.bit_count() == 1 or rest < _LEAST_REST
-    if is_little and not any(isinstance(one, Intrinsic) for one in inside):
+    # As many elements as a narrower vector has take one, unless they call functions for whole vectors.
+    if rest.bit_count() == 1 and not any(isinstance(one, Intrinsic) for one in inside):
         return None
-    if not _is_row(state, loop.body, loop.var.name, inside):
+    if not _is_row(state, loop.body, loop.var.name, inside, width):
         return None
     return constant_mask(tuple(lane < rest for lane in range(width)))
 
 
-def _is_row(state: FunctionState, body: Statement, var: str, inside: list[Scalar]) -> bool:
+def _is_row(state: FunctionState, body: Statement, var: str, inside: list[Scalar], width: int) -> bool:
     """Return whether a body only stores contiguous elements, computed from contiguous or shared ones."""
     statements = [visit.statement for visit in walk(body) if visit.event is Event.ENTER]
     accesses = [one for one in (*statements, *inside) if isinstance(one, (Load, Store))]
     return all(isinstance(one, Store) for one in statements) and all(
-        _is_near(state, access, var) for access in accesses
+        _is_near(state, access, var, width) for access in accesses
     )
 
 
-def _is_near(state: FunctionState, access: Load | Store, var: str) -> bool:
+def _is_near(state: FunctionState, access: Load | Store, var: str, width: int) -> bool:
     plan, buffer = state.kernel.facts.plan(access), access.buffer
     if plan is None:
         return False
     step = dict(plan.terms).get(var, 0)
     if step == 0:
         return isinstance(access, Load)
-    if buffer.name in state.registers.places and prod(buffer.shape[:-1]) != 1:
+    if buffer.name in state.registers.places and prod(buffer.shape[:-1]) != 1 and buffer.shape[-1] % width:
         return False  # lanes that are off would take the next row apart
     is_near = step == 1 or (step == 2 and isinstance(access, Load) and buffer.name in state.memory)
     return is_near and stored_bytes(buffer.dtype) >= _LEAST_BYTES

@@ -150,34 +150,30 @@ class _Walker:
         buffer_accesses = [
             access for access in dict.fromkeys(accesses(allocate.body)) if access.buffer == buffer
         ]
-        need = self.registers_of(buffer, buffer_accesses)
+        has_vectors = _runs_along_vectors(buffer_accesses)
+        itemsize = buffer.dtype.numpy.itemsize
+        need = self.registers_for(buffer.shape, itemsize, has_vectors)
         if buffer.scope is not MemoryScope.REGISTER:
             is_shared = any(
                 loop.kind is ForKind.PARALLEL for access in buffer_accesses for loop in access.loops
             )
             if is_shared or need > free or not all(map(_is_constant, buffer_accesses)):
                 return with_body(allocate, self.visit_body(allocate.body, ranges, free))
-            promoted = replace(buffer, scope=MemoryScope.REGISTER)
+            shape = self.with_whole_rows(buffer.shape, itemsize) if has_vectors else buffer.shape
+            promoted = replace(buffer, scope=MemoryScope.REGISTER, shape=shape)
             moved = Replacement(accesses={buffer: lambda indices: (promoted, indices)})
             allocate = Allocate(promoted, moved.statement(allocate.body))
         return with_body(allocate, self.visit_body(allocate.body, ranges, free - need))
 
-    def registers_of(self, buffer: Buffer, buffer_accesses: list[ElementAccess]) -> int:
-        """Return the number of registers of a buffer: vectors along its last dimension, or one an element."""
-        has_vectors = any(
-            loop.kind is ForKind.VECTORIZED
-            and access.indices
-            and loop.var in _scalars_in(access.indices[-1:])
-            for access in buffer_accesses
-            for loop in access.loops
-        )
-        return self.registers_for(buffer.shape, buffer.dtype.numpy.itemsize, has_vectors)
-
     def registers_for(self, shape: tuple[int, ...], itemsize: int, has_vectors: bool) -> int:
         if not has_vectors:
             return prod(shape)
-        # Each row is rounded up to whole vectors.
-        return prod(shape[:-1]) * -(-shape[-1] * itemsize // self.vector_bytes)
+        return prod(self.with_whole_rows(shape, itemsize)) * itemsize // self.vector_bytes
+
+    def with_whole_rows(self, shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+        """Return a shape whose rows are whole vectors, so that the last one of a row touches no other row."""
+        lanes = max(1, self.vector_bytes // itemsize)
+        return (*shape[:-1], -(-shape[-1] // lanes) * lanes)
 
     def choose_tiles(
         self, loop: Statement, ranges: dict[LoopVar, Range], free: int
@@ -190,13 +186,14 @@ class _Walker:
             need = self.registers_of_tile(tile)
             if tile.buffer.scope is not MemoryScope.REGISTER and need <= free:
                 free -= need
-                name = self.names.fresh(f"{tile.buffer.name}_tile")
-                fitting.append((tile, Buffer(name, tile.shape, tile.buffer.dtype, MemoryScope.REGISTER)))
+                name, dtype = self.names.fresh(f"{tile.buffer.name}_tile"), tile.buffer.dtype
+                has_vectors = _is_vectorized(tile)
+                shape = self.with_whole_rows(tile.shape, dtype.numpy.itemsize) if has_vectors else tile.shape
+                fitting.append((tile, Buffer(name, shape, dtype, MemoryScope.REGISTER)))
         return fitting
 
     def registers_of_tile(self, tile: RegisterTile) -> int:
-        has_vectors = bool(tile.loops) and tile.loops[-1].kind is ForKind.VECTORIZED
-        return self.registers_for(tile.shape, tile.buffer.dtype.numpy.itemsize, has_vectors)
+        return self.registers_for(tile.shape, tile.buffer.dtype.numpy.itemsize, _is_vectorized(tile))
 
     def promote(
         self,
@@ -220,6 +217,19 @@ class _Walker:
         for _, register in reversed(kept):
             result = Allocate(register, result)
         return result
+
+
+def _is_vectorized(tile: RegisterTile) -> bool:
+    return bool(tile.loops) and tile.loops[-1].kind is ForKind.VECTORIZED
+
+
+def _runs_along_vectors(buffer_accesses: list[ElementAccess]) -> bool:
+    """Return whether a vectorised loop runs along the last dimension of a buffer."""
+    return any(
+        loop.kind is ForKind.VECTORIZED and access.indices and loop.var in _scalars_in(access.indices[-1:])
+        for access in buffer_accesses
+        for loop in access.loops
+    )
 
 
 def _with_registers(statement: Statement, kept: list[tuple[RegisterTile, Buffer]]) -> Statement:

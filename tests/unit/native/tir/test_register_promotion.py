@@ -159,3 +159,12 @@ def test_a_guarded_statement_ends_the_stay() -> None:
     lines = lines_of(checked(WIDE, parsed(text)))
     assert lines[4:6] == ["  alloc y_tile: Buffer[(), float32, register] {", "    y_tile[] = y[i];"]
     assert sum("y[i]" in line for line in lines) == 3
+
+
+def test_rows_of_registers_are_whole_vectors() -> None:
+    """The last vector of a row then touches no other row."""
+    text = """def prim @f(x: Buffer[(9, 2, 5), float32], y: Buffer[(2, 5), float32]) {
+      for k in 9 { for unrolled i in 2 { for vectorized j in 5 { y[i, j] = y[i, j] + x[k, i, j]; } } }
+    }"""
+    after = checked(RegisterPromotion(16, 8), parsed(text))
+    assert lines_of(after)[0] == "alloc y_tile: Buffer[(2, 8), float32, register] {"
