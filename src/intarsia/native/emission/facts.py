@@ -27,6 +27,7 @@ from intarsia.ir.prim_func import (
 from intarsia.native.emission.index import AccessPlan, Forms, access_plan
 from intarsia.native.emission.reads import Reads, reads_of
 from intarsia.native.emission.types import held_bytes
+from intarsia.native.tir.affine import Range, affine, bounds
 
 _MOST_REGISTERS: Final = 1024
 """Maximum number of elements of a buffer that is kept in registers."""
@@ -67,11 +68,19 @@ class Contents(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """Facts on one loop function; keyed by the identity of nodes, so the function must be kept alive."""
+    """Facts on one loop function; keyed by the identity of nodes, so the function must be kept alive.
+
+    Attributes:
+        prim_func: The function.
+        registers: Names of the buffers that are kept in registers.
+        constant_loops: Identities of the loops that are expanded for them.
+        row_ends: For each of them the largest index in the last dimension that is used, plus 1.
+    """
 
     prim_func: PrimFunc
     registers: frozenset[str] = frozenset()
     constant_loops: frozenset[int] = frozenset()
+    row_ends: dict[str, int] = field(default_factory=dict)
     _contents: dict[int, Contents] = field(default_factory=dict)
     _plans: dict[int, AccessPlan | None] = field(default_factory=dict)
     _forms: Forms = field(default_factory=dict)
@@ -80,6 +89,7 @@ class Facts:
 
     def __post_init__(self) -> None:
         self.registers, self.constant_loops = _registers(self.prim_func, self._reads)
+        self.row_ends = _row_ends(self.prim_func.body, self.registers)
 
     def contents(self, statement: Statement) -> Contents:
         """Return the contents of a statement."""
@@ -236,3 +246,22 @@ def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:
                 case Load() | Intrinsic() | Cast():
                     return None
     return tuple(counters)
+
+
+def _row_ends(body: Statement, names: frozenset[str]) -> dict[str, int]:
+    """Return the largest used index in the last dimension of some buffers, plus 1."""
+    ends: dict[str, int] = {}
+    ranges: dict[LoopVar, Range] = {}
+    for visit in walk(body):
+        statement = visit.statement
+        if visit.event is not Event.ENTER:
+            continue
+        if isinstance(statement, For):
+            # Loops of one name follow each other: the walk is inside of the last one that it has entered.
+            ranges[statement.var] = (0, max(0, statement.extent - 1))
+        accesses = [part for root in scalars(statement) for part, _ in scalar_post_order(root)]
+        for access in (statement, *accesses):
+            if isinstance(access, (Load, Store)) and access.buffer.name in names and access.indices:
+                _, last = bounds(affine(access.indices[-1]), ranges)
+                ends[access.buffer.name] = max(ends.get(access.buffer.name, 0), last + 1)
+    return ends

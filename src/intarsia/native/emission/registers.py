@@ -21,6 +21,7 @@ class RegisterPlace:
             else 0.
         depth: Number of loops around its Allocate.
         row: Extent of its last dimension.
+        row_end: Number of elements of a row that are used; padding follows.
         pieces: Width and value of each run of elements, by its first element. With private lanes, the width
             is 1 and the value a vector.
         owner: First element of the piece that contains each element.
@@ -31,6 +32,7 @@ class RegisterPlace:
     private_lanes: int = 0
     depth: int = 0
     row: int = 1
+    row_end: int = 1
     pieces: dict[int, tuple[int, str]] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
 
@@ -42,9 +44,10 @@ class RegisterPlace:
         """Return the value of an unwritten piece."""
         return zero(self.dtype, self.private_lanes or (width if width > 1 else 0))
 
-    def holds_whole(self, start: int, width: int) -> bool:
-        """Return whether a vector is inside of one row, so that its last lanes are elements of no other."""
-        return not self.private_lanes and start % self.row + width <= self.row
+    def ends_in_padding(self, start: int, width: int, count: int) -> bool:
+        """Return whether all elements of a vector but the first `count` are padding of its row."""
+        place = start % self.row
+        return not self.private_lanes and place + count >= self.row_end and place + width <= self.row
 
     def put(self, start: int, width: int, text: str) -> None:
         """Set a piece that no other piece partially overlaps."""

@@ -86,11 +86,16 @@ class Statements:
                 self._write_lane(register, start, lane, state.builder.lane(value, lane))
             return
         text = state.builder.splat(value, lanes)
-        is_tail = state.mask is self.tail and register.holds_whole(start, width)
-        if state.mask is not None and lanes and not is_tail:
+        if state.mask is not None and lanes and not self._ends_in_padding(register, start, width):
             old = state.registers.read(register, start, width)
             text = select(state.builder, state.mask, Value(text, register.dtype, lanes), old).text
         state.registers.write(register, start, width, text)
+
+    def _ends_in_padding(self, register: RegisterPlace, start: int, width: int) -> bool:
+        """Return whether the lanes that are off in the rest of a loop are padding of a row of registers."""
+        mask = self.state.mask
+        active = None if mask is None or mask is not self.tail else mask_lanes(mask)
+        return active is not None and register.ends_in_padding(start, width, sum(active))
 
     def _write_lane(self, register: RegisterPlace, element: int, lane: int, value: Value) -> None:
         """Emit the write of one lane into one element."""
@@ -192,7 +197,8 @@ class Statements:
             places = state.registers.places
             depth = len(state.registers.loops)
             row = buffer.shape[-1] if buffer.shape else 1
-            places[buffer.name] = RegisterPlace(buffer.name, buffer.dtype, state.lanes, depth, row)
+            end = state.kernel.facts.row_ends.get(buffer.name, row)
+            places[buffer.name] = RegisterPlace(buffer.name, buffer.dtype, state.lanes, depth, row, end)
             self.emit(statement.body)
             del state.registers.places[buffer.name]
             return

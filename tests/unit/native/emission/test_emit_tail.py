@@ -61,6 +61,26 @@ def test_sums_of_a_narrow_tile_are_whole_vectors() -> None:
     assert "select" not in text
 
 
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+def test_lanes_of_other_iterations_stay(isa: Isa) -> None:
+    """The rest of a sum in lanes adds to the first ones only: the others have sums of whole vectors."""
+    function = parsed(
+        """def prim @f(x: Buffer[(29,), float32], y: Buffer[(8,), float32]) {
+          alloc t: Buffer[(8,), float32, register] {
+            for vectorized j in 8 { t[j] = 0f32; }
+            for k in 3 { for vectorized j in 8 { t[j] = t[j] + exp(x[k * 8 + j]); } }
+            for vectorized j in 5 { t[j] = t[j] + exp(x[24 + j]); }
+            for vectorized j in 8 { y[j] = t[j]; }
+          }
+        }"""
+    )
+    x, y = np.linspace(-1, 1, 29, dtype=np.float32), np.zeros(8, np.float32)
+    compile_kernel(function, isa)([x, y])
+    whole = np.exp(x[:24]).reshape(3, 8).sum(0)
+    whole[:5] += np.exp(x[24:])
+    np.testing.assert_allclose(y, whole, rtol=1e-6)
+
+
 SUMS = """def prim @f(x: Buffer[(9, 2), float32], w: Buffer[(9, 7), float32], y: Buffer[(2, 7), float32]) {
   alloc t: Buffer[(2, 8), float32, register] {
     for unrolled i in 2 { for vectorized j in 7 { t[i, j] = 0f32; } }
