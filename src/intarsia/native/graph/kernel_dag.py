@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
-from intarsia.ir import TensorType
+from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
@@ -101,6 +101,7 @@ def reshaped_dag(
     values: Sequence[RegionValue],
     shapes: Mapping[int, tuple[int, ...]],
     outputs: Sequence[int],
+    attrs: Mapping[int, Attrs] = MappingProxyType({}),
 ) -> KernelDag:
     """Declare consecutive calls on plain tensors with other shapes of the same elements.
 
@@ -109,6 +110,7 @@ def reshaped_dag(
         values: Values of the region.
         shapes: Shape of each value that the steps read or compute.
         outputs: Numbers of results of the steps that other groups need.
+        attrs: Attributes that differ because of the shapes, with all others, by position of the step.
 
     Raises:
         NotCoveredError: A call has no rule, or its rule does not cover it.
@@ -133,8 +135,10 @@ def reshaped_dag(
         elements = values[number].constant
         return None if elements is None else elements.reshape(shapes[number])
 
-    for step in steps:
+    for position, step in enumerate(steps):
         described = compute_call_of(step.call, step_name(step, count))
+        if position in attrs:
+            described = replace(described, attrs=described.attrs.updated(**attrs[position]))
         inputs = tuple(None if arg is None else tensor(arg) for arg in step.args)
         constants = tuple(None if arg is None else constant(arg) for arg in step.args)
         types = tuple(TensorType(shapes[out], values[out].type.dtype) for out in step.outputs)

@@ -10,7 +10,12 @@ import pytest
 from tests.unit.native.graph.run_plan import run_plan
 from tests.unit.native.graph.test_plan_region import ISA, planned
 
-from intarsia.native.graph.merged_dimensions import _merged
+from intarsia.build import build
+from intarsia.ir.parser import parse_module
+from intarsia.native.graph.merged_dimensions import _merged, _merged_axes
+from intarsia.op import infer_types
+from intarsia.passes import partition_whole
+from intarsia.target.reference import REFERENCE_TARGET
 
 
 @pytest.mark.parametrize(
@@ -32,8 +37,9 @@ from intarsia.native.graph.merged_dimensions import _merged
 def test_dimensions_that_all_tensors_share_are_one(
     left: tuple[int, ...], right: tuple[int, ...], merged: tuple[tuple[int, ...], ...] | None
 ) -> None:
-    shapes = _merged({0: left, 1: right})
-    assert (None if shapes is None else (shapes[0], shapes[1])) == merged
+    shapes = {0: left, 1: right}
+    groups = _merged_axes(shapes, frozenset())
+    assert (None if groups is None else tuple(_merged(shapes, groups).values())) == merged
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -52,6 +58,36 @@ def test_results_are_the_same(seed: int) -> None:
     (found,) = run_plan(plan, [x, y], ISA)
     expected = np.clip(1 / (1 + np.exp(-(x * y + c))), 0.2, 0.7)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("body", "kernel"),
+    [
+        ("Softmax(Mul(%x, %x), axis=1)", (2, 3, 20)),
+        ("Softmax(%x, axis=0)", (2, 60)),
+        ("LogSoftmax(%x, axis=-1)", (24, 5)),
+        ("LayerNormalization(%x, meta[Constant][0], axis=2)", (6, 20)),
+        ("RMSNormalization(%x, meta[Constant][0], axis=-2)", (6, 20)),
+        ("Relu(InstanceNormalization(%x, meta[Constant][1], meta[Constant][1]))", (2, 3, 20)),
+        ("GroupNormalization(%x, meta[Constant][1], meta[Constant][1], num_groups=3)", (2, 3, 20)),
+        ("Add(InstanceNormalization(%x, meta[Constant][1], meta[Constant][1]), meta[Constant][2])", None),
+    ],
+)
+def test_normalizations_keep_their_dimensions_apart(body: str, kernel: tuple[int, ...] | None) -> None:
+    """The last one adds a vector along the rows: there is nothing left to merge."""
+    generator = np.random.default_rng(0)
+    x, scale, vector = (
+        generator.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 4, 5), (4, 5), (3,))
+    )
+    text = f"def @main(%x: Tensor[(2, 3, 4, 5), float32]) {{ {body} }}"
+    constants = scale, vector, generator.standard_normal(5).astype(np.float32)
+    plan = planned(text, *constants)
+    (found,) = run_plan(plan, [x], ISA)
+    assert plan.kernels[-1].dag.outputs[0].shape == (kernel or x.shape)
+    module = infer_types(parse_module(text, constants))
+    (expected,) = build(partition_whole(module, REFERENCE_TARGET)).run_flat(x)
+    assert isinstance(expected, np.ndarray)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_vectors_along_an_axis_are_not_broadcast() -> None:
