@@ -1,15 +1,18 @@
 """Schedule of transposed convolutions of blocked tensors: a dense convolution per phase, written interleaved.
 
-for blocks of channels, for phases
-  for tiles of rows and pixels
-    the sums of the tile in registers, as in a convolution
-    write the pixels of the tile where the phase has them
+for bands of rows
+  for blocks of channels, for phases
+    for tiles of rows and pixels
+      the sums of the tile in registers, as in a convolution
+      write the pixels of the tile where the phase has them
 
-Weights of a block and phase are read contiguously, once for each tile of rows.
+Weights of a block and phase are read contiguously, once for each tile of rows. Each block and phase reads the
+input of its band again, which stays in the second-level cache.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from intarsia.native.loop_state import LoopState
@@ -23,6 +26,8 @@ from intarsia.native.te.operators.blocked_layout import BLOCKED, CONVOLUTION, OV
 
 _CHUNKS: Final = 4
 """Number of chunks of work per thread, if there are enough."""
+_KEPT_SHARE: Final = 2
+"""Divisor of the second-level cache size that gives the memory for the input of a band."""
 
 
 def transposed_state(task: ScheduleTask) -> LoopState | None:
@@ -74,14 +79,20 @@ def _with_result(
     state, target = chain.state, chain.target
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
     sizes = _sizes(tile, len(spatial))
-    outer, inner, phases = [], [], []
-    for name, stride, size in zip(spatial, strides, sizes, strict=True):
-        state = state.split(target, name, [size, stride])
-        outer.append(f"{name}.0")
-        inner.append(f"{name}.1")
-        phases.append(f"{name}.2")
+    outer, inner, phases, bands = [], [], [], []
+    for place, (name, stride, size) in enumerate(zip(spatial, strides, sizes, strict=True)):
+        if place == len(spatial) - 2:
+            band = _band(chain.reduction, size, task)
+            state = state.split(target, name, [band, size, stride])
+            bands = [f"{name}.0"]
+            outer.append(f"{name}.1")
+        else:
+            state = state.split(target, name, [size, stride])
+            outer.append(f"{name}.0")
+        inner.append(loop_of_tile(name, place, len(spatial)))
+        phases.append(f"{name}.{3 if bands and place == len(spatial) - 2 else 2}")
     state = state.split(target, o, [tile.blocks])
-    chunks = [f"{o}.0", *phases, *outer]
+    chunks = [*bands, f"{o}.0", *phases, *outer]
     unrolled = [*inner[:-1], f"{o}.1", inner[-1]]
     state = state.reorder(target, [n, *chunks, *unrolled, v])
     if task.is_parallel(work_of([chain.reduction])):
@@ -89,6 +100,28 @@ def _with_result(
     for name in unrolled:
         state = state.unroll(target, name)
     return state.vectorize(target, v).compute_at(chain.anchor, target, outer[-1])
+
+
+def loop_of_tile(name: str, place: int, rank: int) -> str:
+    """Return the name of the loop over the elements of a tile in a spatial dimension.
+
+    Args:
+        name: Name of the loop over the whole dimension.
+        place: Number of the dimension.
+        rank: Number of spatial dimensions.
+    """
+    return f"{name}.{2 if place == rank - 2 else 1}"
+
+
+def _band(op: ComputeOp, rows: int, task: ScheduleTask) -> int:
+    """Return the number of tiles of rows whose input stays in the second-level cache, at most all."""
+    count = -(-op.shape[-3] // rows)
+    row_bytes = prod(op.inputs[0].shape[1:]) // op.inputs[0].shape[-3] * op.dtypes[0].numpy.itemsize
+    kept = max(1, task.isa.caches.second // _KEPT_SHARE // (row_bytes * rows))
+    if kept >= count:
+        return count
+    # Bands of one size need code for no other one.
+    return next((size for size in range(kept, kept // 2, -1) if count % size == 0), kept)
 
 
 def _with_threads(state: LoopState, target: str, chunks: list[str], task: ScheduleTask) -> LoopState:

@@ -9,7 +9,11 @@ from intarsia.native.schedule.blocked_chain import BlockedChain
 from intarsia.native.schedule.register_tiles import PixelTile
 from intarsia.native.schedule.schedule_family import Choice, Knob, ScheduleFamily, loop_extents
 from intarsia.native.schedule.schedule_task import ScheduleTask
-from intarsia.native.schedule.transposed_convolution import state_of_transposed, transposed_tile
+from intarsia.native.schedule.transposed_convolution import (
+    loop_of_tile,
+    state_of_transposed,
+    transposed_tile,
+)
 
 _MOST_ROWS: Final = 4
 _MOST_BLOCKS: Final = 6
@@ -35,7 +39,8 @@ def transposed_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily
 
     def read(state: LoopState) -> Choice | None:
         extents = loop_extents(state, chain.target)
-        height, width = [extents.get(f"{name}.1", 1) for name in ("", *spatial)][-2:]
+        tiles = [loop_of_tile(name, place, len(spatial)) for place, name in enumerate(spatial)]
+        height, width = [extents.get(name, 1) for name in ("", *tiles)][-2:]
         return PixelTile(height, width, extents.get(f"{o}.1", 1))
 
     knobs = (
