@@ -26,7 +26,7 @@ from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock, gemm_block
 from intarsia.native.schedule.gemm_form import GemmForm, MatrixPacking, gemm_form
 from intarsia.native.schedule.gemm_lanes import lane_parts, with_lane_loops
-from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
+from intarsia.native.schedule.gemm_tile import MANY_ROWS, GemmTile, gemm_tile
 from intarsia.native.schedule.inlining import with_inlined
 from intarsia.native.schedule.lane_reduction import with_lane_reductions
 from intarsia.native.schedule.row_schedule import with_rows
@@ -41,6 +41,10 @@ _LANES_COST = 8
 """Cost of the horizontal sum of one result, in moved elements of a matrix, by measurement."""
 _LEAST_VECTORS = 2
 """Minimum number of vectors of a sum: of fewer, the horizontal sum takes longer than the products."""
+_PAGE = 4096
+"""Distance in bytes at which elements share a set of the first-level cache: its size over its ways."""
+_MOST_CONFLICTING_ROWS = 6
+"""Maximum number of rows of a tile if they share a set, which holds eight lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,9 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
     lanes = task.lanes(form.op)
     sizes = form.rows, form.columns, lanes, task.accumulators
-    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum)
+    has_conflicts = form.depth * size % _PAGE == 0
+    most_rows = _MOST_CONFLICTING_ROWS if has_conflicts else MANY_ROWS
+    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows)
 
 
 def with_product(

@@ -17,6 +17,8 @@ _FAR_VECTOR = 20.0
 _HIDDEN = 0.9
 """Share of a tile's compute time that overlaps with the wait for its vectors."""
 _MOST_VECTORS = 8
+MANY_ROWS = 64
+"""More rows than any tile has."""
 _OPERANDS = 3
 """Number of registers not used for sums; the vectors of a step and one element need registers too."""
 _VARIANT = 0.03
@@ -45,6 +47,7 @@ def gemm_tile(
     pieces: int = 1,
     is_far: bool = False,
     is_along_sum: bool = False,
+    most_rows: int = MANY_ROWS,
 ) -> GemmTile:
     """Return the register tile with the least estimated time.
 
@@ -65,13 +68,14 @@ def gemm_tile(
         is_far: Whether the right matrix is too large for the second-level cache.
         is_along_sum: Whether vectors run along the sums, so that a column has a vector of its own, and an
             element of the left matrix is one too.
+        most_rows: Maximum number of rows of a tile.
     """
     lanes = 1 if is_along_sum else lanes
     most = -(-columns // lanes // pieces) if rows == 1 else -(-columns // lanes)
     tiles = [
         GemmTile(m, n * lanes)
         for n in range(1, max(1, min(_MOST_VECTORS, most)) + 1)
-        for m in range(1, min(rows, accumulators // n) + 1)
+        for m in range(1, min(rows, most_rows, accumulators // n) + 1)
         if m == 1 or m * n + n < accumulators + _OPERANDS
     ]
     far = _FAR_VECTOR if is_far and rows > 1 else 0.0  # with a single row all tiles wait as long

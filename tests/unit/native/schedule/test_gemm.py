@@ -24,7 +24,9 @@ from intarsia.native.loop_state import ComputeAt
 from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
+from intarsia.native.schedule.gemm import gemm_plans
 from intarsia.native.schedule.gemm_tile import gemm_tile
+from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.op import call
 
@@ -275,3 +277,22 @@ def test_few_rows_have_one_tile_where_the_right_matrix_comes_from_far(
     for is_far, expected in ((False, near), (True, far)):
         tile = gemm_tile(rows, 3072, 16, 29, is_far=is_far)
         assert (tile.rows, tile.columns) == expected
+
+
+@pytest.mark.parametrize("depth", [1024, 4096, 1000])
+def test_rows_a_page_apart_do_not_push_each_other_out_of_the_cache(depth: int) -> None:
+    """Rows of 4,096 bytes share a set of the first-level cache, which holds eight lines."""
+    x, w = (
+        te.placeholder((49, depth), name="x"),
+        te.placeholder((depth, 384), name="w", attrs={"constant": 1}),
+    )
+    k = te.reduce_axis(depth, "k")
+    y = te.compute(
+        (49, 384),
+        lambda i, j: te.functions.sum(x[i, k] * w[k, j], k),
+        name="y",
+        attrs={"layout_free_placeholders": ("w",)},
+    )
+    isa = replace(Isa.host(), caches=CacheSizes(32 << 10, 512 << 10, 32 << 20))
+    (plan,) = gemm_plans(ScheduleTask(ComputeDAG((x, w, y)), isa, 1))
+    assert (plan.tile.rows <= 6) == (depth != 1000)
