@@ -14,6 +14,7 @@ from intarsia.native.schedule.inlining import with_inlined
 from intarsia.native.schedule.lane_reduction import runs_along_rows, with_lane_reductions
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.stage_loops import with_loops, with_vectors
+from intarsia.native.schedule.transposition import with_transposed_tiles
 from intarsia.native.te import ComputeOp, Operation
 
 
@@ -36,7 +37,7 @@ def with_rows(state: LoopState, task: ScheduleTask, done: frozenset[str] = froze
         depth = _depth(state, target, members)
         if not depth:
             for name in (target, *members):
-                state = with_loops(state, name, task)
+                state = with_transposed_tiles(state, name, task) or with_loops(state, name, task)
             continue
         state = _with_rows_of(state, target, depth, task, work)
         for name in members:
@@ -96,7 +97,7 @@ def _depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
     """Return how many outer axes a stage shares with all stages in its rows; 0 if it is alone.
 
     One axis is left to vectorise, unless the rows are reduced along, or contain partial results, which have a
-    separate axis to vectorise.
+    separate axis to vectorise. Stages that are read several times, but reduce nothing, leave one as well.
     """
     analyzer = AccessAnalyzer(state.current_dag)
     op = state[target].op
@@ -106,7 +107,8 @@ def _depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
         isinstance(op_in_rows, ComputeOp) and len(op_in_rows.axes) <= shared and _is_across(op_in_rows)
         for op_in_rows in ops
     )
-    return min(shared, len(op.buffers[0].shape) - 1) if has_tiles else shared
+    reduces = any(isinstance(op_in_rows, ComputeOp) and op_in_rows.reduce_axes for op_in_rows in (op, *ops))
+    return min(shared, len(op.buffers[0].shape) - 1) if has_tiles or not reduces else shared
 
 
 def _is_across(op: ComputeOp) -> bool:

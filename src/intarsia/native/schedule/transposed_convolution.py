@@ -80,8 +80,8 @@ def _with_result(
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
     sizes = _sizes(tile, len(spatial))
     outer, inner, phases, bands = [], [], [], []
-    for place, (name, stride, size) in enumerate(zip(spatial, strides, sizes, strict=True)):
-        if place == len(spatial) - 2:
+    for dimension, (name, stride, size) in enumerate(zip(spatial, strides, sizes, strict=True)):
+        if dimension == len(spatial) - 2:
             band = _band(chain.reduction, size, task)
             state = state.split(target, name, [band, size, stride])
             bands = [f"{name}.0"]
@@ -89,8 +89,8 @@ def _with_result(
         else:
             state = state.split(target, name, [size, stride])
             outer.append(f"{name}.0")
-        inner.append(loop_of_tile(name, place, len(spatial)))
-        phases.append(f"{name}.{3 if bands and place == len(spatial) - 2 else 2}")
+        inner.append(loop_of_tile(name, dimension, len(spatial)))
+        phases.append(f"{name}.{3 if bands and dimension == len(spatial) - 2 else 2}")
     state = state.split(target, o, [tile.blocks])
     chunks = [*bands, f"{o}.0", *phases, *outer]
     unrolled = [*inner[:-1], f"{o}.1", inner[-1]]
@@ -102,15 +102,15 @@ def _with_result(
     return state.vectorize(target, v).compute_at(chain.anchor, target, outer[-1])
 
 
-def loop_of_tile(name: str, place: int, rank: int) -> str:
+def loop_of_tile(name: str, dimension: int, rank: int) -> str:
     """Return the name of the loop over the elements of a tile in a spatial dimension.
 
     Args:
         name: Name of the loop over the whole dimension.
-        place: Number of the dimension.
+        dimension: Number of the dimension.
         rank: Number of spatial dimensions.
     """
-    return f"{name}.{2 if place == rank - 2 else 1}"
+    return f"{name}.{2 if dimension == rank - 2 else 1}"
 
 
 def _band(op: ComputeOp, rows: int, task: ScheduleTask) -> int:

@@ -39,7 +39,7 @@ def transposed_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily
 
     def read(state: LoopState) -> Choice | None:
         extents = loop_extents(state, chain.target)
-        tiles = [loop_of_tile(name, place, len(spatial)) for place, name in enumerate(spatial)]
+        tiles = [loop_of_tile(name, dimension, len(spatial)) for dimension, name in enumerate(spatial)]
         height, width = [extents.get(name, 1) for name in ("", *tiles)][-2:]
         return PixelTile(height, width, extents.get(f"{o}.1", 1))
 

@@ -1,0 +1,72 @@
+"""Copies in another order are made in tiles, and are right at the borders of tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.scheduled_kernels import computed, normal, state_of
+
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.machine.isa import Isa
+from intarsia.native.schedule.row_schedule import row_state
+from intarsia.native.te.functions import exp
+
+ISA = Isa.host()
+
+
+def _transposed(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[ComputeDAG, te.Tensor]:
+    """Declare the exponentials of a tensor in another order."""
+    x = te.placeholder(shape, name="x")
+    target = tuple(shape[axis] for axis in order)
+    moved = te.compute(
+        target, lambda *i: x[tuple(i[order.index(axis)] for axis in range(len(shape)))], name="moved"
+    )
+    y = te.compute(target, lambda *i: exp(moved[i]), name="y")
+    return ComputeDAG((x, y)), x
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((128, 96), (1, 0)), ((131, 77), (1, 0)), ((3, 70, 50), (0, 2, 1)), ((40, 5, 61), (2, 1, 0))],
+)
+def test_tiles_hold_all_elements(shape: tuple[int, ...], order: tuple[int, ...], threads: int) -> None:
+    dag, x = _transposed(shape, order)
+    data = normal(*shape)
+    extents = [loop.extent for loop in state_of(dag, row_state, ISA, threads)["y"].iters]
+    assert extents[-2:] == [16, 16]
+    found = computed(dag, {x: data}, row_state, ISA, threads)
+    np.testing.assert_allclose(found, np.exp(data.transpose(order)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((64, 64), (1, 0)), ((2000, 8), (1, 0)), ((8, 2000), (1, 0)), ((40, 50, 60), (1, 0, 2))],
+    ids=["small", "few of the source", "few of the result", "rows stay"],
+)
+def test_other_copies_are_made_by_rows(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    dag, x = _transposed(shape, order)
+    data = normal(*shape)
+    loops = state_of(dag, row_state, ISA)["y"].iters
+    assert len(loops) <= len(shape)
+    np.testing.assert_allclose(
+        computed(dag, {x: data}, row_state, ISA), np.exp(data.transpose(order)), rtol=1e-5
+    )
+
+
+def test_what_is_read_twice_is_computed_in_vectors() -> None:
+    """A padded row that two operations read is a row of its own, not one element at a time."""
+    x = te.placeholder((40, 30), name="x")
+    padded = te.compute(
+        (40, 32),
+        lambda i, j: te.functions.if_then_else(te.functions.logical_and(j >= 1, j < 31), x[i, j - 1], 0.0),
+        name="padded",
+    )
+    y = te.compute((40, 32), lambda i, j: padded[i, j] * exp(padded[i, j]), name="y")
+    dag = ComputeDAG((x, y))
+    assert [loop.extent for loop in state_of(dag, row_state, ISA)["y"].iters] == [40, 32]
+    data = normal(40, 30)
+    wide = np.pad(data, ((0, 0), (1, 1)))
+    found = computed(dag, {x: data}, row_state, ISA)
+    np.testing.assert_allclose(found, wide * np.exp(wide), rtol=1e-5, atol=1e-6)
