@@ -46,7 +46,8 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
 
     def line(outer: Indices) -> Statement:
         within = x.shape[axis + 1 :]
-        steps = For(LoopVar("s"), x.shape[axis] - 1, loop_nest("i", within, lambda i: advance(outer, i)))
-        return Block((loop_nest("i", within, lambda i: begin(outer, i)), steps))
+        next_row = loop_nest("i", within, lambda i: advance(outer, i), in_lanes=True)
+        first_row = loop_nest("i", within, lambda i: begin(outer, i), in_lanes=True)
+        return Block((first_row, For(LoopVar("s"), x.shape[axis] - 1, next_row)))
 
     return [declare_written(result, [x], loop_nest("o", x.shape[:axis], line))]

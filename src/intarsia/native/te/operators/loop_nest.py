@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from intarsia.ir.prim_func import Buffer, For, IfThenElse, Load, LoopVar, Statement, Store
+from intarsia.ir.prim_func import Buffer, For, ForKind, IfThenElse, Load, LoopVar, Statement, Store
 from intarsia.native.te.compute import extern
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.operators.index_arithmetic import Indices
 from intarsia.native.te.tensor import Tensor
 
 
-def loop_nest(prefix: str, shape: Sequence[int], body: Callable[[Indices], Statement]) -> Statement:
+def loop_nest(
+    prefix: str, shape: Sequence[int], body: Callable[[Indices], Statement], *, in_lanes: bool = False
+) -> Statement:
     """Build serial loops over a shape, outermost first.
 
     Args:
         prefix: Prefix of the names of the variables; nested nests need different ones.
         shape: Extents of the loops; () is the body alone.
         body: Function that is called once with the variables.
+        in_lanes: Whether the innermost loop is vectorised: no iteration reads what another one writes.
     """
     variables = [LoopVar(f"{prefix}{position}") for position in range(len(shape))]
     statement = body(tuple(Expression(variable) for variable in variables))
+    kind = ForKind.VECTORIZED if in_lanes else ForKind.SERIAL
     for variable, extent in zip(reversed(variables), reversed(shape), strict=True):
-        statement = For(variable, extent, statement)
+        statement, kind = For(variable, extent, statement, kind), ForKind.SERIAL
     return statement
 
 
