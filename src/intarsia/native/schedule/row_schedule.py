@@ -108,7 +108,8 @@ def _depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
         for op_in_rows in ops
     )
     reduces = any(isinstance(op_in_rows, ComputeOp) and op_in_rows.reduce_axes for op_in_rows in (op, *ops))
-    return min(shared, len(op.buffers[0].shape) - 1) if has_tiles or not reduces else shared
+    most = max(0, len(op.buffers[0].shape) - 1)
+    return min(shared, most) if has_tiles or not reduces else shared
 
 
 def _is_across(op: ComputeOp) -> bool:

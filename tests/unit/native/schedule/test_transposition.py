@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from tests.scheduled_kernels import computed, normal, state_of
 
+from intarsia.ir.prim_func import Block, Buffer, For, LoopVar
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.row_schedule import row_state
-from intarsia.native.te.functions import exp
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, exp
+from intarsia.native.te.operators.loop_nest import declare_written, load, store
 
 ISA = Isa.host()
 
@@ -53,6 +56,16 @@ def test_other_copies_are_made_by_rows(shape: tuple[int, ...], order: tuple[int,
     np.testing.assert_allclose(
         computed(dag, {x: data}, row_state, ISA), np.exp(data.transpose(order)), rtol=1e-5
     )
+
+
+def test_a_number_has_no_rows() -> None:
+    """Its loops are those that it was declared with: none."""
+    x = te.placeholder((5,), name="x")
+    total = Buffer("total", (), x.dtype)
+    add = store(total, (), load(total, ()) + x[Expression(LoopVar("i"))])
+    body = Block((store(total, (), const(0, x.dtype)), For(LoopVar("i"), 5, add)))
+    dag = ComputeDAG((x, declare_written(total, [x], body)))
+    assert computed(dag, {x: normal(5)}, row_state, ISA) == pytest.approx(normal(5).sum())
 
 
 def test_what_is_read_twice_is_computed_in_vectors() -> None:
