@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock, gemm_block
@@ -43,8 +44,8 @@ _LEAST_VECTORS = 2
 """Minimum number of vectors of a sum: of fewer, the horizontal sum takes longer than the products."""
 _PAGE = 4096
 """Distance in bytes at which elements share a set of the first-level cache: its size over its ways."""
-_MOST_CONFLICTING_ROWS = 6
-"""Maximum number of rows of a tile if they share a set, which holds eight lines."""
+_MOST_ROWS_OF_A_SET = 6
+"""Maximum number of rows of a tile that share a set, which holds eight lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +152,8 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
     lanes = task.lanes(form.op)
     sizes = form.rows, form.columns, lanes, task.accumulators
-    has_conflicts = form.depth * size % _PAGE == 0
-    most_rows = _MOST_CONFLICTING_ROWS if has_conflicts else MANY_ROWS
+    # Rows whose distance shares a large factor with a page are spread over few sets.
+    most_rows = min(MANY_ROWS, _MOST_ROWS_OF_A_SET * (_PAGE // gcd(form.depth * size, _PAGE)))
     return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows)
 
 
