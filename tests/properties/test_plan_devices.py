@@ -107,7 +107,7 @@ def test_a_long_chain(density: float, length: int) -> None:
 
 def test_deep_lets() -> None:
     x = Var("x", checked_type=F32)
-    names = [Var(f"v{number}", checked_type=F32) for number in range(1_500)]
+    names = [Var(f"v{number}", checked_type=F32) for number in range(1_200)]
     body: Expr = names[-1]
     for number in reversed(range(len(names))):
         value = call("Relu", names[number - 1] if number else x)

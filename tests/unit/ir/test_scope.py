@@ -140,13 +140,13 @@ class TestBodiesOfOperators:
         placed = place(Call(Op("Loop"), (x, body)))
         assert placed.members[placed.inner[body, 1]] == [kept, body.body]
 
-    def test_long_bodies(self) -> None:
+    def test_long_bodies(self, length: int) -> None:
         x, s = var("x"), var("s")
-        outside, inside = chain(20_000, x), chain(20_000, s)
+        outside, inside = chain(length, x), chain(length, s)
         body = Function((s,), add(outside, inside))
         placed = place(Call(Op("Loop"), (x, body)))
-        assert len(placed.members[placed.outermost]) == 20_002
-        assert len(placed.members[placed.inner[body, 1]]) == 20_001
+        assert len(placed.members[placed.outermost]) == length + 2
+        assert len(placed.members[placed.inner[body, 1]]) == length + 1
 
     @pytest.mark.slow
     def test_deeply_nested_bodies(self) -> None:

@@ -105,9 +105,9 @@ def test_global_functions_are_impure_through_what_they_call() -> None:
     assert impure_calls(mod["main"], mod) == {mod["main"].body}
 
 
-def test_a_long_chain_of_scopes() -> None:
+def test_a_long_chain_of_scopes(length: int) -> None:
     expr: Expr = draw()
-    for position in range(20_000):
+    for position in range(length):
         bound = var(f"v{position}")
         expr = Let(bound, expr, relu(bound))
     assert not is_pure(expr)

@@ -306,18 +306,18 @@ def test_spans_and_devices_are_kept() -> None:
         assert_facts_kept(ToMixedPrecision(keep_io=keep_io), of(Tuple((call("Softmax", y), parts))))
 
 
-def test_a_long_chain_is_no_problem() -> None:
+def test_a_long_chain_is_no_problem(length: int) -> None:
     value: Expr = image(2, 2)
     w = constant(2, 2)
-    for _ in range(5000):
+    for _ in range(length):
         value = call("Tanh", call("MatMul", value, w))
-    assert operator_counts(HALF(of(value))) == {"MatMul": 5000, "Tanh": 5000, "Cast": 2}
+    assert operator_counts(HALF(of(value))) == {"MatMul": length, "Tanh": length, "Cast": 2}
 
 
 MODELS = ["bert_tiny", "gpt2_tiny", "squeezenet", "mnist"]
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("toolchain", "dtype"), [("onnxruntime", "float16"), ("openvino", "bfloat16")])
 def test_models_on_toolchains(name: str, toolchain: str, dtype: str) -> None:

@@ -79,13 +79,13 @@ def test_readers_in_order_and_once() -> None:
 
 def test_a_long_chain() -> None:
     tensor = te.placeholder((2,), name="t")
-    for number in range(3000):
+    for number in range(1200):
         before = tensor
         tensor = te.compute((2,), lambda i, before=before: before[i] + 1.0, name=f"t{number}")
     dag = ComputeDAG((tensor,))
-    assert len(dag.ops) == 3001
-    assert dag.flop_ct == 6000
-    assert len(pickle.loads(pickle.dumps(dag)).ops) == 3001
+    assert len(dag.ops) == 1201
+    assert dag.flop_ct == 2400
+    assert len(pickle.loads(pickle.dumps(dag)).ops) == 1201
 
 
 def test_loops_with_one_name_are_refused() -> None:

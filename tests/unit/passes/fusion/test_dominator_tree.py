@@ -71,15 +71,15 @@ def test_the_kind_is_the_largest_of_all_uses_on_the_way(graph: Graph) -> None:
         assert tree.kind(node) == max(kinds)
 
 
-def test_a_chain_is_its_own_tree() -> None:
-    size = 20_000
+def test_a_chain_is_its_own_tree(length: int) -> None:
+    size = length
     chain = [{node + 1: OpPatternKind.ELEMWISE} for node in range(size - 1)]
     tree = tree_of(([*chain, {}], [False] * size))
     assert [tree.dominator(node) for node in range(size)] == [*range(1, size), None]
 
 
-def test_what_feeds_a_whole_chain_is_dominated_by_its_end() -> None:
-    size = 20_000
+def test_what_feeds_a_whole_chain_is_dominated_by_its_end(length: int) -> None:
+    size = length
     chain = [{node + 1: OpPatternKind.INJECTIVE} for node in range(1, size - 1)]
     backwards = dict.fromkeys(range(size - 1, 0, -1), OpPatternKind.BROADCAST)
     tree = tree_of(([backwards, *chain, {}], [False] * size))
