@@ -17,11 +17,14 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import EarlyBuilder, LocalTestbed
 from intarsia.measure.workload_folder import WorkloadFolder
 
+pytestmark = pytest.mark.processes
+
 RIGHT = as_input(bad_to_run(1))
+ANOTHER = as_input(bad_to_run(2))
 BROKEN = as_input(bad_to_build(1, "raise_error"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
     with quick_testbed(tmp_path_factory.mktemp("early"), limit_s=20.0) as opened:
         yield opened
@@ -58,13 +61,13 @@ def test_builds_begin_before_there_is_a_reference_result(
     assert broken.wall_seconds > 0
 
 
-def test_an_early_build_counts_with_its_time(testbed: LocalTestbed) -> None:
+def test_an_early_build_counts_with_its_time(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    testbed.clock = lambda: now
-    with testbed.building([RIGHT]):
+    monkeypatch.setattr(testbed, "clock", lambda: now)
+    with testbed.building([ANOTHER]):
         testbed.prepare(WORKLOAD)
         now += 7.0
-    (measured,) = testbed.measure([RIGHT])
+    (measured,) = testbed.measure([ANOTHER])
     assert measured.seconds == 7.0
 
 
