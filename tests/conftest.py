@@ -46,10 +46,13 @@ def _temporary_folder(config: pytest.Config, purpose: str) -> str:
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave tests that name another instruction set, and those beyond `quick_cases`, to `make slow`."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests that name another instruction set, and those beyond `quick_cases`, to `make slow`.
+
+    No other run has the code of the CPU of `--isa`: with it, tests beyond `quick_tests` stay.
+    """
     _mark_other_instruction_sets(items)
-    mark_other_cases(items)
+    mark_other_cases(items, is_whole_file=config.getoption("--isa") is not None)
 
 
 def _mark_other_instruction_sets(items: list[pytest.Item]) -> None:
@@ -71,7 +74,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(params=[1_200, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.fixture(params=[1_200, pytest.param(5_000, marks=pytest.mark.slow)])
 def length(request: pytest.FixtureRequest) -> int:
     """Return how deep programs are that must be traversed without recursion: deeper than Python's limit."""
     length: int = request.param

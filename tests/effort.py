@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import settings
 
-QUICK_EXAMPLES: Final = 5
+QUICK_EXAMPLES: Final = 3
 EFFORTS: Final = {"quick": QUICK_EXAMPLES, "quarter": 25, "half": 50, "full": 100}
 """Profiles of hypothesis, with the number of examples of a test that states none."""
 

@@ -1,9 +1,9 @@
-"""The marker `quick_cases`: a test with many cases runs a few of them in `make test`, all in `make slow`."""
+"""The markers `quick_cases` and `quick_tests`: `make test` runs some of many tests, `make slow` the rest."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pytest
@@ -24,19 +24,40 @@ def chosen_cases(total: int, count: int) -> list[int]:
     return sorted(order[:count])
 
 
-def mark_other_cases(items: Sequence[pytest.Item]) -> None:
-    """Mark the cases beyond `quick_cases` as slow. Cases that are slow anyway do not count.
+def mark_other_cases(items: Sequence[pytest.Item], is_whole_file: bool = False) -> None:
+    """Mark the cases beyond `quick_cases`, and the tests beyond `quick_tests`, as slow.
+
+    Tests that `make test` leaves out anyway do not count.
 
     Args:
         items: All collected tests. A case that is collected alone stays quick.
+        is_whole_file: Whether to ignore `quick_tests`.
     """
-    groups = defaultdict[tuple[pytest.Item | pytest.Collector | None, str], list[pytest.Item]](list)
-    for item in items:
-        if item.get_closest_marker("quick_cases") and not item.get_closest_marker("slow"):
-            groups[item.parent, getattr(item, "originalname", item.name)].append(item)
-    for cases in groups.values():
-        (count,) = cases[0].get_closest_marker("quick_cases").args  # type: ignore[union-attr]
-        quick = set(chosen_cases(len(cases), count))
-        for index, item in enumerate(cases):
+    cases = defaultdict[tuple[object, ...], list[pytest.Item]](list)
+    for item in _quick(items, "quick_cases"):
+        cases[item.parent, getattr(item, "originalname", item.name)].append(item)
+    _mark_all_but_some("quick_cases", cases.values())
+    if is_whole_file:
+        return
+    tests = defaultdict[tuple[object, ...], list[pytest.Item]](list)
+    for item in _quick(items, "quick_tests"):
+        tests[(item.path,)].append(item)
+    _mark_all_but_some("quick_tests", tests.values())
+
+
+def _quick(items: Sequence[pytest.Item], marker: str) -> list[pytest.Item]:
+    left_out = ("slow", "processes")
+    return [
+        item
+        for item in items
+        if item.get_closest_marker(marker) and not any(map(item.get_closest_marker, left_out))
+    ]
+
+
+def _mark_all_but_some(marker: str, groups: Iterable[Sequence[pytest.Item]]) -> None:
+    for group in groups:
+        (count,) = group[0].get_closest_marker(marker).args  # type: ignore[union-attr]
+        quick = set(chosen_cases(len(group), count))
+        for index, item in enumerate(group):
             if index not in quick:
                 item.add_marker("slow")

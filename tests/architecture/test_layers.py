@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,6 +24,7 @@ RECURSIVE_TYPES = (
 """Files that may import each other, if only for annotations, because what they define is recursive."""
 
 
+@pytest.mark.slow
 def test_import_contracts_hold() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ MODELS = [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mar
 THREADS = (1, 2)
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_runs_wholly_on_native_kernels(name: str) -> None:
     mod = from_onnx(build_model(name, 0))

@@ -26,7 +26,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -> None:
     model = build_model(name)

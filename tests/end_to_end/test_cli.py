@@ -133,6 +133,7 @@ def test_a_required_latency_that_is_not_reached(here: Path) -> None:
     (here / "mnist.intarsia").unlink()
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("here")
 def test_the_artifact_computes_what_the_model_computes() -> None:
     runs = [
@@ -179,6 +180,7 @@ def test_inputs_that_are_missing_are_random(here: Path) -> None:
     assert outcome.err == f"note: no --input for {names}: random numbers (seed 0)\n"
 
 
+@pytest.mark.slow
 def test_verify(here: Path) -> None:
     for model, names in {
         "tuned.intarsia": None,
@@ -236,6 +238,7 @@ def test_compare(here: Path) -> None:
         assert low <= each["ratio"] <= high
 
 
+@pytest.mark.slow
 def test_programs_that_differ(here: Path) -> None:
     within(["zoo", "export", "mnist", "--seed", "1", "-o", "other.onnx"])
     outcome = within(["compare", "mnist.onnx", "other.onnx", "--budget", "0.2", "-q"])
@@ -305,6 +308,7 @@ def test_verify_says_that_random_numbers_cannot_be_checked(
     assert "wrong " not in shown.out + shown.err
 
 
+@pytest.mark.slow
 def test_compare_says_that_random_numbers_cannot_be_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +341,7 @@ def test_verify_passes_honest_engines_on_computed_indices(
     assert outcome.document["reference"].count("inputs: ordinary, large, edges") == 1
 
 
+@pytest.mark.slow
 def test_bench(here: Path) -> None:
     outcome = within(["bench", "tuned.intarsia", "--profile", "--budget", "0.5", "--json"])
     assert outcome.code == 0

@@ -27,6 +27,8 @@ from intarsia.transform import (
 from intarsia.transform.pass_registry import holding_pass
 from intarsia.transform.pipeline import holding_pipeline
 
+pytestmark = pytest.mark.quick_tests(14)
+
 WRONG = """
 from intarsia.ir import Call, Op
 from intarsia.op import rewrite_typed

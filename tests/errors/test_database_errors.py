@@ -190,6 +190,7 @@ def test_a_full_disk(path: Path) -> None:
         assert database.commit_many(record([i]) for i in range(500)) == MergeCounts(added=500)
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(path: Path) -> None:
     """A real write that the system refuses, in a process that has such a limit."""
     program = f"""

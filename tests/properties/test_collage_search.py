@@ -28,6 +28,8 @@ from intarsia.collage.search.node_sets import mask_of, nodes_of
 from intarsia.collage.search.piece_table import PieceTable
 from intarsia.collage.search.precedence import Pairs, Precedence
 
+pytestmark = pytest.mark.quick_tests(5)
+
 WANTED = 6
 
 

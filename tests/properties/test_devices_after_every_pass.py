@@ -26,6 +26,8 @@ from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import UNCONSTRAINED, DeviceType, VirtualDevice
 from intarsia.transform import Pass, PassContext
 
+pytestmark = pytest.mark.quick_tests(50)
+
 PASSES = {str(item).splitlines()[0]: item for item in every_pass()}
 LEVEL = PassContext(opt_level=9)
 CPU_0, CPU_1 = (VirtualDevice(DeviceType.CPU, number) for number in (0, 1))

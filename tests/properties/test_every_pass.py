@@ -33,6 +33,8 @@ from intarsia.op import verify
 from intarsia.target import DeviceType, VirtualDevice
 from intarsia.transform import Pass, PassContext
 
+pytestmark = pytest.mark.quick_tests(110)
+
 Array: TypeAlias = npt.NDArray[Any]
 
 PASSES = {str(item).splitlines()[0]: item for item in every_pass()}

@@ -13,6 +13,8 @@ from intarsia.onnx_backend import BackendIsNotSupposedToImplementIt, IntarsiaBac
 from intarsia.support.errors import CompileError, InputError, InvalidModelError
 from intarsia.toolchain import targets
 
+pytestmark = pytest.mark.quick_tests(14)
+
 FLOAT = TensorProto.FLOAT
 X = np.array([[-1.0, 2.0]], np.float32)
 Y = np.array([[0.5, 0.25]], np.float32)

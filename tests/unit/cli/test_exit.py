@@ -19,6 +19,8 @@ from intarsia.support.errors import (
     VerificationError,
 )
 
+pytestmark = pytest.mark.quick_tests(14)
+
 
 def outcome(*arguments: str) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()

@@ -21,6 +21,8 @@ from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.passes import PartitionWhole
 from intarsia.target import Target
 
+pytestmark = pytest.mark.quick_tests(5)
+
 ENGINES = ("native", "onnxruntime", "openvino")
 
 

@@ -36,6 +36,8 @@ from intarsia.tune.instruction import Instruction
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.tuned_candidate import decisions_and_base
 
+pytestmark = pytest.mark.quick_tests(5)
+
 MOD = program("def @main(%x: T) { Exp(Softmax(Exp(Softmax(Exp(Softmax(Exp(Softmax(%x)))))))) }")
 TUNING = TunePlacement(targets=("one", "two"), estimator="planted", covers=1, evolves=True, reach=1.1)
 SECONDS = {("one", "Exp"): 1.0, ("one", "Softmax"): 4.0, ("two", "Exp"): 3.0, ("two", "Softmax"): 1.0}

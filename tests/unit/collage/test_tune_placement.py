@@ -44,6 +44,8 @@ from intarsia.tune.run_control import RunControl
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.target_options import marked_functions
 
+pytestmark = pytest.mark.quick_tests(14)
+
 CHAIN = "def @main(%x: T) { Tanh(Relu(Abs(%x))) }"
 BOTH = ("right", "reference")
 

@@ -16,6 +16,8 @@ from intarsia.measure.race.result import DropReason, RaceEnd
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed.local import LocalTestbed
 
+pytestmark = pytest.mark.processes
+
 THIRD_TURN = 4
 """The call of a kernel in the third turn: each turn calls once, and the first one before that to warm up."""
 

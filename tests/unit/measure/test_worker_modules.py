@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.end_to_end.installed_packages import found_in, install_module
 
 IMPORTED = """
@@ -17,6 +18,7 @@ print("package_of_others" in sys.modules, "intarsia.tune.passes" in sys.modules,
 STARTS_A_THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(2,)).start()\n"
 
 
+@pytest.mark.processes
 def test_packages_of_others_are_left_to_the_workers(tmp_path: Path) -> None:
     install_module(tmp_path, "package_of_others", STARTS_A_THREAD)
     run = subprocess.run(

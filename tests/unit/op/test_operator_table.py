@@ -142,6 +142,7 @@ def _words(value: ast.expr) -> set[str]:
     return {word for word in words if word.isidentifier() and word[0].isupper()}
 
 
+@pytest.mark.slow
 def test_tables_elsewhere_name_operators_that_have_rows() -> None:
     tables = operator_tables()
     assert len(tables) > 60, "they are not found any more"

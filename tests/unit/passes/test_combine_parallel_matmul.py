@@ -33,6 +33,8 @@ from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import call, verify
 from intarsia.passes import CombineParallelMatMul, partition_whole
 
+pytestmark = pytest.mark.quick_tests(16)
+
 COMBINE = CombineParallelMatMul()
 COLUMNS = (2, 3, 4)
 

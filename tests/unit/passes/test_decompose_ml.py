@@ -16,6 +16,8 @@ from intarsia.passes import DecomposeMl
 from intarsia.passes.decompose_ml import ml_obstacle
 from intarsia.transform import PassContext
 
+pytestmark = pytest.mark.quick_tests(18)
+
 FEATURES = 4
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
 

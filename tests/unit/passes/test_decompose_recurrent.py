@@ -23,6 +23,8 @@ from intarsia.target import Target
 from intarsia.toolchain.native.simplified import simplified
 from intarsia.transform import Pass, PassContext
 
+pytestmark = pytest.mark.quick_tests(7)
+
 STEPS, FEATURES, WIDTH = 5, 3, 4
 OPERATORS = ("RNN", "GRU", "LSTM")
 OPTIONAL = {

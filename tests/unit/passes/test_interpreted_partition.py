@@ -25,6 +25,8 @@ from intarsia.runtime.plan import Repeat
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 
+pytestmark = pytest.mark.quick_tests(11)
+
 NATIVE = Target.for_toolchain("native")
 
 LOOP = """

@@ -17,6 +17,8 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Call, Function, IRModule, TensorType, post_order
 from intarsia.passes import RefineStates, UnrollLoops
 
+pytestmark = pytest.mark.quick_tests(8)
+
 
 def model(text: str) -> ModelProto:
     return parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>' + text)

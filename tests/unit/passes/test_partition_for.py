@@ -19,6 +19,8 @@ from intarsia.passes import partition_for, partition_sequence
 from intarsia.support.errors import UsageError
 from intarsia.transform import read_passes
 
+pytestmark = pytest.mark.quick_tests(14)
+
 ENGINES = ("onnxruntime", "openvino", "reference")
 TENSOR = "Tensor[(2, 3), float32]"
 

@@ -15,6 +15,8 @@ from intarsia.runtime.kernel import Array, ClosableKernel, KernelSource, Value
 from intarsia.support.errors import CompileError, UsageError
 from intarsia.toolchain import toolchain, usable_toolchains
 
+pytestmark = pytest.mark.quick_tests(110)
+
 HAS_TORCH = any(each.name == "torch" for each in usable_toolchains())  # it is an extra
 TOOLCHAINS = ("native", "onnxruntime", "openvino", "reference", *(["torch"] if HAS_TORCH else []))
 GAPS = {

@@ -19,6 +19,8 @@ from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.onnxruntime.session import session_options
 from intarsia.toolchain.openvino.properties import model_options, refuse_unmet_options
 
+pytestmark = pytest.mark.quick_tests(14)
+
 CASES = [
     pytest.param(option, value, id=f"{option.name}={value}")
     for option in SPEED_OPTIONS

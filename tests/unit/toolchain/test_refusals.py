@@ -27,6 +27,8 @@ from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
 from intarsia.toolchain import toolchain
 
+pytestmark = pytest.mark.quick_tests(18)
+
 NAMES = ("onnxruntime", "openvino")
 
 

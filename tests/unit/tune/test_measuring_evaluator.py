@@ -34,6 +34,8 @@ from intarsia.tune import (
 )
 from intarsia.tune.run_control import RunControl
 
+pytestmark = pytest.mark.processes
+
 POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=3, min_repeats=3, min_repeat_seconds=0)
 TARGET = Target("cpu -toolchain=onnxruntime -threads=1")
 

@@ -26,6 +26,8 @@ from intarsia.native.loop_state.record import Record, RecordResult, RecordTask
 from intarsia.native.lowering import lower
 from intarsia.support.errors import DatabaseError
 
+pytestmark = pytest.mark.quick_tests(11)
+
 States = tuple[LoopState, ...]
 MACHINE = Machine(32, 16, 32 * 1024, 512 * 1024, 4)
 

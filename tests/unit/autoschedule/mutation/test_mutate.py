@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from random import Random
 
+import pytest
 from tests.native_workloads import matmul, softmax_nm
 from tests.schedule_families import SMALL, program_task
 from tests.searched_programs import small_sketches, small_task, task_of
@@ -22,6 +23,8 @@ from intarsia.native.loop_state.steps import (
     PragmaStep,
     SplitStep,
 )
+
+pytestmark = pytest.mark.quick_tests(8)
 
 OPTIONS = SpaceOptions()
 

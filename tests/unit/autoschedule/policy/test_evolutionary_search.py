@@ -15,6 +15,8 @@ from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import SpaceOptions
 from intarsia.native.loop_state import LoopState
 
+pytestmark = pytest.mark.quick_tests(5)
+
 TASK = task_of(matmul(10, 10, 4))
 SKETCHES = generate_sketches(TASK)
 SMALL = PolicyOptions(evolutionary_search_population=30)

@@ -34,6 +34,8 @@ from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record, RecordResult
 
+pytestmark = pytest.mark.quick_tests(14)
+
 TASK = task_of(matmul(16, 16, 16))
 QUICK = PolicyOptions(
     sample_init_min_population=8,

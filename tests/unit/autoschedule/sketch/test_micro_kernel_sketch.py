@@ -15,6 +15,8 @@ from intarsia.native import te
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import default_state
 
+pytestmark = pytest.mark.quick_tests(11)
+
 NAMES = [
     pytest.param(name, marks=[pytest.mark.slow] if name in {"attention", "winograd", "two_products"} else [])
     for name in PROGRAMS

@@ -34,6 +34,8 @@ from intarsia.support.errors import ExecutionError, StoppedError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host
 
+pytestmark = pytest.mark.quick_tests(8)
+
 TARGET = Target("cpu -toolchain=native -threads=2")
 PEAK = 1e9
 QUICK = PolicyOptions(

@@ -32,6 +32,8 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.target import Target
 
+pytestmark = pytest.mark.processes
+
 RIGHT = spec("right", graph_style_rule(lambda _: True))
 REFERENCE = spec("reference", reference_rule())
 HOST = PartitionSpec("host", Target("cpu"), host_rule())

@@ -37,6 +37,8 @@ from intarsia.ir import IRModule
 from intarsia.op import verify
 from intarsia.runtime.kernel import TOOLCHAINS
 
+pytestmark = pytest.mark.quick_tests(9)
+
 CHAIN = "def @main(%x: T) { Exp(Relu(Tanh(Sqrt(Exp(Neg(%x)))))) }"
 RESIDUAL = """def @main(%x: T) {
   %0 = Exp(%x); %1 = Sqrt(%0); %2 = Tanh(%1); %3 = Add(%2, %0); %4 = Neg(%3); Add(%4, %1)

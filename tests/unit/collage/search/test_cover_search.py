@@ -18,6 +18,8 @@ from intarsia.collage.search import (
     search,
 )
 
+pytestmark = pytest.mark.quick_tests(14)
+
 CHAIN = ((), (0,), (1,))
 
 

@@ -12,6 +12,8 @@ from intarsia.collage.search.dual_bound import DualBound
 from intarsia.collage.search.piece_table import PieceTable
 from intarsia.collage.search.search_result import SearchResult
 
+pytestmark = pytest.mark.quick_tests(24)
+
 
 def bound_of(problem: CoverProblem) -> DualBound:
     return DualBound(PieceTable(problem), [piece.floor for piece in problem.pieces])

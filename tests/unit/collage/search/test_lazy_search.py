@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
 from tests.cover_problems import network_problem, plain_problem, residual_chain
 
 from intarsia.collage.search import (
@@ -15,6 +16,8 @@ from intarsia.collage.search import (
     lazy_search,
     search,
 )
+
+pytestmark = pytest.mark.quick_tests(4)
 
 CHAIN = ((), (0,), (1,))
 

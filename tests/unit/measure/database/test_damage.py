@@ -15,6 +15,8 @@ from intarsia.measure.database.tables import META, METADATA
 from intarsia.support.errors import DatabaseError
 from intarsia.target import Host
 
+pytestmark = pytest.mark.quick_tests(9)
+
 READERS: dict[str, Callable[[Database], object]] = {
     "statistics": lambda database: database.statistics(),
     "summaries": lambda database: database.summaries(),

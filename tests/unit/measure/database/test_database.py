@@ -25,6 +25,8 @@ from intarsia.measure.measure_result import MeasureError
 from intarsia.support.errors import DatabaseError
 from intarsia.target import Host, Target
 
+pytestmark = pytest.mark.quick_tests(18)
+
 
 def costing(trace: PlainData, cost: float, **place: str) -> MeasureRecord:
     return record(trace, worked(cost), **place)

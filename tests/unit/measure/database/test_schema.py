@@ -17,6 +17,8 @@ from intarsia.measure.database.rows import plain_record, row_of
 from intarsia.measure.database.tables import META, METADATA, RECORDS
 from intarsia.support.errors import DatabaseError
 
+pytestmark = pytest.mark.quick_tests(9)
+
 
 def execute(place: str, *statements: str) -> None:
     engine = create_engine(Place.of(place).url)

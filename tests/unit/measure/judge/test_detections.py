@@ -18,6 +18,8 @@ from intarsia.measure.judge.steps.suppression_check import SuppressionCheck
 from intarsia.op import call, tuple_get
 from intarsia.passes import partition_whole
 
+pytestmark = pytest.mark.quick_tests(12)
+
 SIZE, BOXES, CLASSES = 64, 40, 3
 FORMS = ("gathered", "joined", "with rows", "ranked")
 ALL_FORMS = (*FORMS, "boxes alone")

@@ -18,6 +18,8 @@ from intarsia.op import call, tuple_get
 from intarsia.passes import partition_whole
 from intarsia.support.errors import CompileError, UnsupportedModelError
 
+pytestmark = pytest.mark.quick_tests(14)
+
 SIZE = 64
 ENGINES = ("onnxruntime", "openvino", "native", "reference")
 

@@ -19,6 +19,8 @@ from intarsia.op import call, tuple_get
 from intarsia.passes import partition_whole
 from intarsia.runtime.kernel import TOOLCHAINS
 
+pytestmark = pytest.mark.quick_tests(7)
+
 
 def product() -> IRModule:
     x = Var("x", checked_type=TensorType((4, 16), DType.FLOAT32))

@@ -19,6 +19,8 @@ from intarsia.measure.judge.trials import trials_for
 from intarsia.op import call
 from intarsia.passes import partition_whole
 
+pytestmark = pytest.mark.quick_tests(6)
+
 ANCHORS, KEPT = 200, 20
 Results = list[Array]
 

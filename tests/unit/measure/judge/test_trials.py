@@ -21,6 +21,8 @@ from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
 
+pytestmark = pytest.mark.quick_tests(5)
+
 Array = npt.NDArray[Any]
 
 

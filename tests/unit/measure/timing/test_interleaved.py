@@ -21,6 +21,8 @@ from intarsia.measure.timing.interleaved import (
 )
 from intarsia.measure.timing.timing import Timing, TimingPolicy
 
+pytestmark = pytest.mark.quick_tests(14)
+
 MS = 1_000_000
 POLICY = TimingPolicy(
     warmup_seconds=0.0, warmup_calls=1, repeats=20, min_repeat_seconds=0.0, max_seconds=1000.0

@@ -25,6 +25,8 @@ from intarsia.measure.worker_pool import (
 from intarsia.measure.worker_pool.process_tree import children
 from intarsia.support.errors import UsageError
 
+pytestmark = pytest.mark.quick_tests(9)
+
 MEBIBYTE = bad_tasks.MEBIBYTE
 
 

@@ -30,6 +30,8 @@ from intarsia.ir.prim_func import (
 from intarsia.ir.scalar_types import ARITHMETIC, COMPARISONS, INTRINSICS, LOOP_DTYPES, Kind
 from intarsia.native.machine.isa import Isa
 
+pytestmark = pytest.mark.quick_tests(30)
+
 Array = npt.NDArray[Any]
 
 FLOATS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3.0, 1e-7, -65504.0, 2.0**-14, 1e-40, 1 / 3)

@@ -19,6 +19,8 @@ from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.support.errors import ArtifactError, ExecutionError, InputError, UsageError
 
+pytestmark = pytest.mark.quick_tests(14)
+
 F4 = np.dtype("f4")
 
 

@@ -19,6 +19,8 @@ from intarsia.native.execution.crew import THREAD_NAME, Scratch
 from intarsia.native.execution.driver_records import RuntimeRecord
 from intarsia.native.execution.thread_pool import ThreadPool
 
+pytestmark = pytest.mark.quick_tests(20)
+
 THREADS = (1, 2, 3, 8)
 
 

@@ -23,6 +23,8 @@ from intarsia.op import call
 from intarsia.passes import default_heuristic
 from intarsia.transform import PassContext
 
+pytestmark = pytest.mark.quick_tests(5)
+
 ISA = Isa.host()
 SETS = sorted(x86_sets().items())
 

@@ -18,6 +18,8 @@ from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 from intarsia.toolchain.native.options import DECISIONS
 
+pytestmark = pytest.mark.quick_tests(5)
+
 ISA = Isa.host()
 
 

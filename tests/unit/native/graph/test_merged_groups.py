@@ -19,6 +19,8 @@ from intarsia.tune.kernels import kernel_groups
 from intarsia.tune.passes import TuneFusionMerges
 from intarsia.tune.target_options import marked_functions
 
+pytestmark = pytest.mark.quick_tests(6)
+
 NATIVE = "cpu -toolchain=native -threads=1"
 READERS = ("softmax", "norm", "left", "right", "mean", "conv", "both")
 

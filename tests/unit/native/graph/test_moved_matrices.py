@@ -20,6 +20,8 @@ from intarsia.native.graph import PlanOptions, RegionPlan, plan_region
 from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 
+pytestmark = pytest.mark.quick_tests(5)
+
 ISA = Isa.host()
 Doubles = npt.NDArray[np.float64]
 

@@ -15,6 +15,8 @@ from intarsia.native.machine.isa import Isa
 from intarsia.op import infer_types
 from intarsia.support.errors import CompileError
 
+pytestmark = pytest.mark.quick_tests(12)
+
 ISA = Isa.host()
 IMAGE = "Tensor[(1, 16, 8, 8), float32]"
 

@@ -21,6 +21,8 @@ from intarsia.op import call
 from intarsia.passes import default_heuristic
 from intarsia.transform import PassContext
 
+pytestmark = pytest.mark.quick_tests(3)
+
 
 def transposed(x: Expr, made: int, taps: int = 4, group: int = 1, **attrs: Any) -> Expr:
     """A transposed convolution of a two-dimensional image."""

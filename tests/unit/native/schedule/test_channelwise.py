@@ -22,6 +22,8 @@ from intarsia.native.te.operators.blocked_pooling import (
 )
 from intarsia.native.te.operators.windows import Window
 
+pytestmark = pytest.mark.quick_tests(7)
+
 # channels, size, taps, stride, dilation, pads
 WINDOWS = {
     "whole": (16, (8, 16), 3, 1, 1, (1, 1)),

@@ -26,6 +26,8 @@ from intarsia.native.te.operators.blocked_convolution import (
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, from_blocked, plain_array
 from intarsia.native.te.operators.windows import Window
 
+pytestmark = pytest.mark.quick_tests(7)
+
 
 @dataclass(frozen=True)
 class Case:

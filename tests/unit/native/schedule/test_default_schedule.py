@@ -14,6 +14,8 @@ from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 
+pytestmark = pytest.mark.quick_tests(12)
+
 SETS = x86_sets()
 PROGRAMS = {**WORKLOADS, **HARD}
 

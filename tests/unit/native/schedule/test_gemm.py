@@ -30,6 +30,8 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.op import call
 
+pytestmark = pytest.mark.quick_tests(22)
+
 SETS = x86_sets()
 SIZES = (
     (1, 1, 2),

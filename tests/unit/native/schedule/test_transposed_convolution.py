@@ -28,6 +28,8 @@ from intarsia.native.te.operators.narrow_transposed_convolution import (
 )
 from intarsia.native.te.operators.upsampling import Upsampling
 
+pytestmark = pytest.mark.quick_tests(5)
+
 SETS = x86_sets()
 
 

@@ -28,6 +28,8 @@ from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_b
 from intarsia.native.te.operators.windows import Window
 from intarsia.native.te.operators.winograd import TILES, winograd_convolution, winograd_weight
 
+pytestmark = pytest.mark.quick_tests(3)
+
 ISA = Isa.host()
 SETS = sorted(x86_sets().items())
 

@@ -33,6 +33,8 @@ from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.native.version import own_sources
 from intarsia.toolchain.protocol import Available, Unavailable
 
+pytestmark = pytest.mark.quick_tests(13)
+
 SourceOf = Callable[..., KernelSource]
 WEIGHT = aligned_array(np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32))
 

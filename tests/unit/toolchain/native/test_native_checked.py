@@ -21,6 +21,8 @@ from intarsia.toolchain.native.blob import read_blob, write_blob
 from intarsia.toolchain.native.build import build_region
 from intarsia.tune.passes import TuneFlags
 
+pytestmark = pytest.mark.quick_tests(18)
+
 CHECKED = "cpu -toolchain=native -checked=true"
 PLAIN = "cpu -toolchain=native"
 THREADS = (2, pytest.param(1, marks=pytest.mark.slow))

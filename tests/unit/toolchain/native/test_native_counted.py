@@ -19,6 +19,8 @@ from intarsia.toolchain.native.blob import read_blob, write_blob
 from intarsia.toolchain.native.build import build_region
 from intarsia.toolchain.native.counted import counted_obstacle
 
+pytestmark = pytest.mark.quick_tests(7)
+
 
 def native(model: Any) -> Any:
     return ia.build(from_onnx(model), "cpu -toolchain=native -threads=1")

@@ -21,6 +21,8 @@ from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.onnx_compile import newest_opset, onnx_kernel_source
 
+pytestmark = pytest.mark.quick_tests(2)
+
 SHAPE = (1, 24, 40, 40)
 
 

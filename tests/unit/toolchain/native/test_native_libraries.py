@@ -23,6 +23,8 @@ from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.toolchain.native import libraries
 from intarsia.toolchain.native.libraries import LoadedLibrary, library_symbols
 
+pytestmark = pytest.mark.quick_tests(9)
+
 Floats = npt.NDArray[np.float32]
 
 _SGEMM = ctypes.CFUNCTYPE(

@@ -29,6 +29,8 @@ from intarsia.toolchain.native.compile import compile_dags
 from intarsia.toolchain.native.version import native_version
 from intarsia.transform import PassContext, PassInfo, PassInstrument
 
+pytestmark = pytest.mark.quick_tests(6)
+
 TIR_PASSES = [
     "Simplify",
     "LoopPartition",

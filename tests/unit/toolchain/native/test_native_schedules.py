@@ -33,6 +33,8 @@ from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.native.toolchain import Native
 
+pytestmark = pytest.mark.quick_tests(6)
+
 ISA = Isa.host()
 SourceOf = Callable[..., KernelSource]
 WEIGHT = aligned_array(np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32))

@@ -15,6 +15,8 @@ from intarsia.support.errors import CompileError
 from intarsia.toolchain import toolchain
 from intarsia.toolchain.openvino import toolchain as openvino
 
+pytestmark = pytest.mark.quick_tests(18)
+
 HEADS, SIZE = 4, 16
 OPENVINO = ia.Target.for_toolchain("openvino")
 FORMS = ("products", "Attention")

@@ -18,6 +18,8 @@ from intarsia.runtime.executable import Executable
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.toolchain.openvino.integers import lost_bits, mask_limits
 
+pytestmark = pytest.mark.quick_tests(9)
+
 OPENVINO = ia.Target.for_toolchain("openvino")
 LENGTH = 16
 MASK = Var("mask", checked_type=TensorType((2, LENGTH), DType.INT64))

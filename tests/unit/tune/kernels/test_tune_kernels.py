@@ -205,6 +205,7 @@ def test_choices_are_ordered_by_what_they_save() -> None:
     assert [item.name for item in found] == [f"threads of {pointwise}", f"threads of {layers}"]
 
 
+@pytest.mark.processes
 def test_the_best_choices_are_decided_together_and_replayed() -> None:
     tuned = TuneKernelThreads()
     rows = [(60e-6, 50e-6), (60e-6, 40e-6), (1e-7, 1e-7)]
@@ -229,6 +230,7 @@ def test_small_blocks_are_asked_where_the_channels_do_not_fit() -> None:
         assert set(found.values()) == {("4", "plain")}, "12 channels take 16 places"
 
 
+@pytest.mark.slow
 def test_attention_and_matrices_in_other_orders_can_be_split() -> None:
     x = Var("x", checked_type=TensorType.of(np.zeros((1, 32, 2, 16), np.float32)))
     heads = [call("Transpose", x, perm=perm) for perm in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))]

@@ -66,6 +66,7 @@ def test_a_decision_for_each_shape_that_matters_with_most_work_first() -> None:
     assert first.name == f"products {LARGE}"
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("_library")
 def test_the_best_is_found_and_replayed() -> None:
     best = TuneLibraries().tune(Trace(given()), context(f"openblas:{LARGE}"))

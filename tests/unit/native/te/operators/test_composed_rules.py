@@ -14,6 +14,8 @@ from tests.compute_rule_checks import check
 from tests.effort import examples
 from tests.onnx_models import onnxruntime_outputs
 
+pytestmark = pytest.mark.quick_tests(14)
+
 Array = npt.NDArray[Any]
 
 SMALL = st.integers(1, 3)

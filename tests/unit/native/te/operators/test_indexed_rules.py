@@ -15,6 +15,8 @@ from tests.effort import examples
 
 from intarsia.native.te.operators import NotCoveredError, compute, compute_call_of
 
+pytestmark = pytest.mark.quick_tests(22)
+
 Array = npt.NDArray[Any]
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)

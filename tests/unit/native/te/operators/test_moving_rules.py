@@ -17,6 +17,8 @@ from tests.effort import examples
 from intarsia.native import te
 from intarsia.native.te.operators import NotCoveredError, compute, compute_call_of
 
+pytestmark = pytest.mark.quick_tests(36)
+
 Array = npt.NDArray[Any]
 
 EXTENTS = st.integers(0, 4)

@@ -14,6 +14,8 @@ from tests.unit.native.te.operators.test_random_elementwise import SPECIAL, valu
 
 from intarsia.ir import Call, TensorType, with_fields
 
+pytestmark = pytest.mark.quick_tests(12)
+
 FLOATS = ("float32", "float64", "float16")
 INTEGERS = ("int32", "int64")
 SHAPES = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)

@@ -24,6 +24,8 @@ from intarsia.native.te.operators import (
 )
 from intarsia.native.te.operators.resize_coordinates import MODES
 
+pytestmark = pytest.mark.quick_tests(10)
+
 Array = npt.NDArray[Any]
 
 EXTENTS = st.integers(1, 7)
