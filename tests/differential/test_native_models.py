@@ -14,12 +14,10 @@ from intarsia.op.operator_predicate import operator_predicate
 from intarsia.passes import partition_whole
 from intarsia.target import Target
 
-QUICK = ("bert_tiny", "dcgan", "gpt2_tiny", "mnist")
-MODELS = [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow) for item in zoo()]
+MODELS = [pytest.param(item.name, marks=() if item.name == "mnist" else pytest.mark.slow) for item in zoo()]
 THREADS = (1, 2)
 
 
-@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_runs_wholly_on_native_kernels(name: str) -> None:
     mod = from_onnx(build_model(name, 0))

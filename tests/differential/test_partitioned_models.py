@@ -15,7 +15,7 @@ from intarsia.op.operator_predicate import holding_operator_predicate, operator_
 from intarsia.passes import partition_for
 
 ENGINES = ("onnxruntime", "openvino")
-QUICK = ("bert_tiny", "gpt2_tiny", "mnist", "squeezenet")
+QUICK = ("mnist", "bert_tiny", "gpt2_tiny", "squeezenet")
 MODELS = [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow) for item in zoo()]
 
 

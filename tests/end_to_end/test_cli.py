@@ -227,7 +227,7 @@ def test_verify_names_the_worst_element(here: Path) -> None:
 
 def test_compare(here: Path) -> None:
     programs = ["tuned.intarsia", "mnist.onnx", "--toolchain", "openvino"]
-    outcome = within(["compare", *programs, "--budget", "1", "--json"])
+    outcome = within(["compare", *programs, "--budget", "0.2", "--json"])
     document = outcome.document
     assert outcome.code == 0
     assert [each["program"] for each in document["programs"]] == ["tuned.intarsia", "mnist.onnx@openvino"]

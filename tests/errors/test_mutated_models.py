@@ -72,7 +72,7 @@ def check_builds(module: IRModule, toolchain: str, what: str) -> None:
         check_error(error, f"{what} for {toolchain}")
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_models_are_valid(name: str) -> None:
     from_onnx(SEEDS[name].model())

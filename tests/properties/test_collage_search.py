@@ -43,7 +43,7 @@ def problem_of(seed: int) -> CoverProblem:
     return random_problem(seed, whole_costs=seed % 2 == 0)
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("block", blocks(20, quick=5))
 def test_optimum_equals_brute_force(block: int) -> None:
     for seed in range(25 * block, 25 * (block + 1)):

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TypeAlias
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -187,5 +188,5 @@ def add(model: Model, batch: list[tuple[Key, Measurement]]) -> MergeCounts:
     return MergeCounts(added, len(given) - added - skipped, skipped)
 
 
-TestDatabase = DatabaseMachine.TestCase
+TestDatabase = pytest.mark.slow(DatabaseMachine.TestCase)
 TestDatabase.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)

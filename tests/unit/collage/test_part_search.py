@@ -36,8 +36,6 @@ from intarsia.tune.instruction import Instruction
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.tuned_candidate import decisions_and_base
 
-pytestmark = pytest.mark.quick_tests(5)
-
 MOD = program("def @main(%x: T) { Exp(Softmax(Exp(Softmax(Exp(Softmax(Exp(Softmax(%x)))))))) }")
 TUNING = TunePlacement(targets=("one", "two"), estimator="planted", covers=1, evolves=True, reach=1.1)
 SECONDS = {("one", "Exp"): 1.0, ("one", "Softmax"): 4.0, ("two", "Exp"): 3.0, ("two", "Softmax"): 1.0}
@@ -106,8 +104,15 @@ def best(testbed: PlantedTestbed, database: Database | None = None, **limits: An
     return search.best(trace)
 
 
-def test_each_operator_goes_where_it_is_fastest() -> None:
-    assert best(PlantedTestbed()).perf == 8 * 1.5
+@pytest.fixture(scope="module")
+def searched() -> tuple[PlantedTestbed, Trace]:
+    """A testbed, and the best that a search without a limit found on it."""
+    testbed = PlantedTestbed()
+    return testbed, best(testbed)
+
+
+def test_each_operator_goes_where_it_is_fastest(searched: tuple[PlantedTestbed, Trace]) -> None:
+    assert searched[1].perf == 8 * 1.5
 
 
 def test_nothing_is_measured_twice_and_no_more_than_the_budget_allows() -> None:
@@ -121,10 +126,8 @@ def test_nothing_is_measured_twice_and_no_more_than_the_budget_allows() -> None:
     assert len(few.asked) == 5
 
 
-def test_a_toolchain_that_runs_all_is_measured_as_such() -> None:
-    testbed = PlantedTestbed()
-    best(testbed)
-    wholes = [key for key in testbed.asked if key[2] == WHOLE.digest]
+def test_a_toolchain_that_runs_all_is_measured_as_such(searched: tuple[PlantedTestbed, Trace]) -> None:
+    wholes = [key for key in searched[0].asked if key[2] == WHOLE.digest]
     assert sorted(target for _, target, _ in wholes) == ["cpu -toolchain=one", "cpu -toolchain=two"]
 
 
@@ -158,6 +161,7 @@ def test_a_target_that_is_too_far_behind_gets_no_passes() -> None:
     assert "times as slow as the fastest" in skipped.reason
 
 
+@pytest.mark.slow
 def test_parts_are_searched_where_no_toolchain_runs_the_whole() -> None:
     class NoWholes(PlantedTestbed):
         def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
@@ -184,6 +188,7 @@ def test_a_toolchain_far_behind_gets_no_parts(monkeypatch: pytest.MonkeyPatch) -
     assert str(skipped) == "parts on one: it takes 3.2 times as long as the fastest for the whole program"
 
 
+@pytest.mark.slow
 def test_a_run_that_proves_gives_parts_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SECONDS, ("one", "Softmax"), FAR["one", "Softmax"])
     assert best(PlantedTestbed(), proves=True).perf == 8 * 1.5

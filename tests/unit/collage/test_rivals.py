@@ -20,7 +20,7 @@ def chosen_of(problem: CoverProblem) -> Rivals | None:
     return Rivals(problem, covers[min(1, len(covers) - 1)].pieces) if covers else None
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bounds_on_the_cheapest_cover_with_a_piece(seed: int) -> None:
     problem = random_problem(seed, 7)
@@ -53,7 +53,7 @@ def test_a_piece_is_brought_in_at_the_least_cost_that_leaves_the_rest(seed: int)
         assert found is None or found == pytest.approx(min(costs) - rivals.cost, abs=1e-9)
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_runner_up_of_a_piece_is_the_cheapest_one(seed: int) -> None:
     problem = random_problem(seed, 7)

@@ -106,7 +106,7 @@ def test_every_operator_with_a_rule_is_tried() -> None:
     assert set(MOVED) | set(LEFT_AS_IT_IS) == set(filter(has_rule, OPERATORS))
 
 
-@pytest.mark.quick_cases(50)
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", MOVED)
 def test_a_transpose_moves_behind_the_operator(name: str, order: tuple[int, ...]) -> None:

@@ -118,7 +118,7 @@ def expected_of_layer(operator: str, direction: str, form: dict[str, Any], x: Ar
     return [y.transpose(2, 0, 1, 3), *(np.swapaxes(state, 0, 1) for state in states)]
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize(("operator", "direction", "form"), list(recurrent_forms()))
 def test_recurrent_layers_are_refused_where_they_differ(
     operator: str, direction: str, form: dict[str, Any]

@@ -325,7 +325,7 @@ def test_computes_and_allocates_results(source_of: SourceOf, name: str, case: Ca
             )
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize(("name", "case"), list(working(arrays_only=True)))
 def test_writes_into_the_buffers_given(source_of: SourceOf, name: str, case: Case) -> None:
     kernel = loaded(source_of, name, case)
@@ -341,7 +341,7 @@ def test_writes_into_the_buffers_given(source_of: SourceOf, name: str, case: Cas
                 assert np.array_equal(buffer, np.zeros_like(buffer))  # the old buffers are left alone
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize(("name", "case"), list(working(arrays_only=True)))
 def test_alternates_between_given_and_allocated(source_of: SourceOf, name: str, case: Case) -> None:
     kernel = loaded(source_of, name, case)

@@ -19,7 +19,7 @@ def bound_of(problem: CoverProblem) -> DualBound:
     return DualBound(PieceTable(problem), [piece.floor for piece in problem.pieces])
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize("seed", range(150))
 def test_no_cover_is_cheaper_at_any_time(seed: int) -> None:
     problem = random_problem(seed, 8)

@@ -121,7 +121,7 @@ def test_select_and_not(dtype: DType, isa: Isa) -> None:
     check(Arith(ArithOp.SELECT, (differ, left, right)), [a, b], [first, second], dtype, isa)
 
 
-@pytest.mark.quick_cases(40)
+@pytest.mark.quick_cases(16)
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
 def test_casts(source: DType, target: DType, isa: Isa) -> None:

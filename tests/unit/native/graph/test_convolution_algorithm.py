@@ -102,7 +102,7 @@ def test_estimates_of_dilated_convolutions(size: int, dilation: int, tile: int) 
     assert estimated_tile(ConvolutionShape(64, size, size, 64, 1, dilation)) == tile
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20, quick=2), deadline=None)
 @given(
     groups=st.sampled_from([1, 1, 2]),
     channels=st.tuples(st.integers(8, 20), st.integers(8, 20)),

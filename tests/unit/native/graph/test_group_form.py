@@ -84,7 +84,7 @@ def convolution(x: Expr, made: int, taps: int, groups: int) -> Expr:
     return call("Relu", call("Conv", x, constant(weight), bias, pads=(taps // 2,) * 4, group=groups))
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=2), deadline=None)
 @given(
     groups=st.integers(2, 5),
     channels=st.tuples(st.integers(2, 20), st.integers(2, 20)),

@@ -5,7 +5,7 @@ import pytest
 from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
 
 
-@pytest.mark.quick_cases(30)
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("columns", [1, 2, 5, 7, 13, 14, 27, 55, 56, 112])
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 32])
 @pytest.mark.parametrize("registers", [16, 32])

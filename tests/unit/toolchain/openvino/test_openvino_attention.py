@@ -151,7 +151,7 @@ def _program(source: str, result: str, batch: int) -> IRModule:
     return IRModule.from_expr(Function((x,), out))
 
 
-@pytest.mark.quick_cases(30)
+@pytest.mark.quick_cases(12)
 @pytest.mark.parametrize("batch", [1, 2, 4])
 @pytest.mark.parametrize("result", RESULTS)
 @pytest.mark.parametrize("source", SOURCES)

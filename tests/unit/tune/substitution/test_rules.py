@@ -34,7 +34,7 @@ def test_before_becomes_after(rule: SubstitutionRule) -> None:
         assert each["main"].result_type == before["main"].result_type
 
 
-@pytest.mark.quick_cases(50)
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("rule", EVERY_RULE, ids=str)
 @given(data=st.data())
 @settings(
