@@ -40,7 +40,7 @@ def _failure(check: Callable[..., None], names: Sequence[str], values: Sequence[
     arguments = dict(zip(names, values, strict=True))
     try:
         check(**arguments)
-    except Exception as error:  # noqa: BLE001  # every case is tried
+    except Exception as error:  # every case is tried
         error.add_note(f"case: {arguments!r}")
         return error
     return None

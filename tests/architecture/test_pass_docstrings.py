@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
+from tests.each_case import each_case
 from tests.every_pass import every_loop_pass, every_pass
 
 from intarsia.ir import IRModule, structural_equal
@@ -50,7 +50,7 @@ def array(text: str) -> npt.NDArray[Any]:
     return value.astype(np.int64 if value.dtype.kind == "i" else np.float32)
 
 
-@pytest.mark.parametrize("name", sorted(PASSES.keys() - CHANGES_NOTHING))
+@each_case("name", sorted(PASSES.keys() - CHANGES_NOTHING))
 def test_before_becomes_after(name: str) -> None:
     item = PASSES[name]
     before, after = example(item)

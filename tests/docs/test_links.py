@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.pages import ROOT, anchors, links
+from tests.each_case import each_case
 
 PAGES = sorted(
     str(path.relative_to(ROOT))
@@ -41,7 +42,7 @@ def leads_somewhere(page: Path, target: str) -> bool:
     return not anchor or anchor in anchors(there.read_text())
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "CHANGELOG.md"])
+@each_case("name", [name for name in PAGES if name != "CHANGELOG.md"])
 def test_paths_in_pages_exist(name: str) -> None:
     named = _PATH.findall((ROOT / name).read_text())
     assert not sorted({path for path in named if not (ROOT / path).exists()})

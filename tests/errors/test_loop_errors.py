@@ -1,4 +1,5 @@
 import pytest
+from tests.each_case import each_case
 from tests.ir_programs import relu, var
 from tests.loop_programs import scale
 
@@ -41,7 +42,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "column", "problem"), TEXTS)
+@each_case(("text", "column", "problem"), TEXTS)
 def test_loop_text_that_does_not_parse(text: str, column: int, problem: str) -> None:
     with pytest.raises(ProgramTextError) as caught:
         parse_module(text)

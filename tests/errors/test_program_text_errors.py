@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir.parser import parse_expr, parse_module
 from intarsia.support.errors import ProgramTextError
@@ -167,14 +168,14 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), MODULES)
+@each_case(("text", "message"), MODULES)
 def test_errors_in_programs(text: str, message: str) -> None:
     with pytest.raises(ProgramTextError) as caught:
         parse_module(text, [np.zeros(1, np.float32)])
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(("text", "message"), EXPRESSIONS)
+@each_case(("text", "message"), EXPRESSIONS)
 def test_errors_in_expressions(text: str, message: str) -> None:
     with pytest.raises(ProgramTextError) as caught:
         parse_expr(text)

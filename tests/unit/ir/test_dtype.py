@@ -1,11 +1,12 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import DType
 
 
-@pytest.mark.parametrize("dtype", [dtype for dtype in DType if dtype is not DType.STRING])
+@each_case("dtype", [dtype for dtype in DType if dtype is not DType.STRING])
 def test_names_are_those_of_numpy_and_ml_dtypes(dtype: DType) -> None:
     assert dtype.numpy.name == dtype.value
     assert DType.of(np.zeros(1, dtype.numpy)) is dtype

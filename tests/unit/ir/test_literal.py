@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_case import each_case
 from tests.ir_programs import F32, ones
 
 from intarsia.ir import DType, Op, Span, SymbolicDim, TensorType
@@ -30,9 +31,7 @@ def test_plain_names_stand_as_they_are(name: str) -> None:
     assert name_text(name) == name
 
 
-@pytest.mark.parametrize(
-    "name", ["", "0", "1x", "input:0", "a.b", "a b", "größe", 'say "hi"', "a\n", "if", "let", "nan"]
-)
+@each_case("name", ["", "0", "1x", "input:0", "a.b", "a b", "größe", 'say "hi"', "a\n", "if", "let", "nan"])
 def test_other_names_are_quoted(name: str) -> None:
     text = name_text(name)
     assert text.startswith('"')
@@ -87,7 +86,7 @@ def test_devices(device: VirtualDevice, text: str) -> None:
     assert device_of(text) == device
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "text"),
     [
         *((0, "0"), (-7, "-7"), (2**70, "1180591620717411303424"), (True, "true"), (False, "false")),

@@ -1,11 +1,12 @@
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import DType
 from intarsia.ir.loop_literal import buffer_of, loop_name_text, number_of, number_text
 from intarsia.ir.prim_func import Buffer, Literal, MemoryScope
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "dtype", "text"),
     [
         (3, "int64", "3"),

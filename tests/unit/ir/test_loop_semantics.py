@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.each_case import each_case
 from tests.loop_evaluator import UndefinedError, cast, run_prim_func
 from tests.loop_programs import F32, I64, arith, every_statement, integer, matmul, scale
 
@@ -134,7 +135,7 @@ def test_fma_at_its_limits(values: tuple[float, ...], expected: float) -> None:
     np.testing.assert_equal(float(value_of(Intrinsic("fma", args, DType.FLOAT64))), expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "dtype", "expected"),
     [
         (2.9, "int32", 2),

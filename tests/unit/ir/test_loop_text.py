@@ -1,6 +1,7 @@
 import sys
 
 import pytest
+from tests.each_case import each_case
 from tests.loop_programs import F32, I64, arith, integer, scale
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc, structural_digest, structural_equal
@@ -28,7 +29,7 @@ A, B, C = LoopVar("a"), LoopVar("b"), LoopVar("c")
 ADD, SUB, MUL, LE, EQ = ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.LE, ArithOp.EQ
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scalar", "text"),
     [
         (arith(ADD, arith(ADD, A, B), C), "a + b + c"),

@@ -2,6 +2,7 @@ import threading
 
 import numpy as np
 import pytest
+from tests.each_case import each_case
 from tests.ir_programs import BOOL, F32, add, assert_same_facts, assert_same_program, branch, ones, relu, var
 
 from intarsia.ir import (
@@ -64,7 +65,7 @@ def test_quotes_around_a_plain_name_do_not_matter() -> None:
     assert isinstance(parse_expr('free_var %x; %"x"'), Var)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expr"),
     [
         ("()", Tuple(())),
@@ -114,7 +115,7 @@ def test_names_end_with_their_scope() -> None:
     assert isinstance(parse_expr(f"%0 = {text}; %y = D(); %z = E(); %w = F(%y, %z); %w"), Call)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "value"),
     [
         *(("1", 1), ("-7", -7), ("1180591620717411303424", 2**70), ("true", True), ("false", False)),

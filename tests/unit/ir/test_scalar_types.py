@@ -1,4 +1,5 @@
 import pytest
+from tests.each_case import each_case
 from tests.loop_programs import arith, integer
 
 from intarsia.ir import DType
@@ -17,7 +18,7 @@ F16, F32, BOOL, I64 = DType.FLOAT16, DType.FLOAT32, DType.BOOL, DType.INT64
 HALF, TRUE = Literal(0.5, F16), Literal(True, BOOL)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scalar", "dtype"),
     [
         (LoopVar("i"), I64),

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import (
     ABSENT,
@@ -93,7 +94,7 @@ def test_incompatible(found: Type, expected: Type) -> None:
     assert not is_compatible(expected, found)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("left", "right", "joined"),
     [
         (A, A, A),

@@ -1,4 +1,5 @@
 import pytest
+from tests.each_case import each_case
 from tests.ir_programs import BOOL, F32, add, branch, chain, module, ones, relu, var
 
 from intarsia.ir import (
@@ -94,7 +95,7 @@ def test_unknown_global_functions() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "complaint"),
     [
         ("%x.0", f"a field is taken of a value of type {T}; expected a tuple"),

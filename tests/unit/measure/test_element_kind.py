@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import pytest
 from numpy.dtypes import StringDType
+from tests.each_case import each_case
 
 from intarsia.measure.element_kind import ElementKind, element_kind
 
@@ -21,9 +21,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, names in EXPECTED.items() for name in names]
-)
+@each_case(("kind", "name"), [(kind, name) for kind, names in EXPECTED.items() for name in names])
 def test_kinds(kind: ElementKind, name: str) -> None:
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     assert element_kind(dtype) is kind

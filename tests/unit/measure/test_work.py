@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.work import Work, reduction_length, work_of
@@ -22,7 +22,7 @@ def axes(*values: int) -> Constant:
     return Constant(np.array(values, np.int64))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expr", "length"),
     [
         (call("Conv", x(1, 16, 8, 8), weight(4, 16, 3, 3)), 144),

@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import AttributeProto, TensorProto, TypeProto, helper, numpy_helper
+from tests.each_case import each_case
 
 from intarsia.ir import (
     ANY,
@@ -34,7 +35,7 @@ from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 F32 = TensorType((2, SymbolicDim("N"), ANY), DType.FLOAT32)
 
 
-@pytest.mark.parametrize("dtype", list(DType))
+@each_case("dtype", list(DType))
 def test_every_element_type_has_a_number_in_onnx(dtype: DType) -> None:
     assert dtype_of_elem(elem_type_of(dtype)) is dtype
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import defs
+from tests.each_case import each_case
 
 import intarsia
 from intarsia.ir import Constant, DType, Op, TensorType, Var
@@ -165,7 +166,7 @@ def test_every_kind_of_sum_has_a_rule() -> None:
 # Columns.
 
 
-@pytest.mark.parametrize("name", sorted(names_where(layout=LayoutKind.ELEMENTWISE)))
+@each_case("name", sorted(names_where(layout=LayoutKind.ELEMENTWISE)))
 def test_elementwise_operators_commute_with_a_permutation_of_axes(name: str) -> None:
     """Their arguments are stretched where they may be; and elementwise ones have the first one's shape."""
     args = elementwise_arguments(name)
@@ -320,9 +321,7 @@ def test_operators_that_read_shapes_are_the_same_for_other_elements(name: str) -
     assert {"Shape", "Size"} == operators_with(OperatorTrait.READS_SHAPE)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(names_where(fusion=OpPatternKind.BROADCAST, layout=LayoutKind.ELEMENTWISE))
-)
+@each_case("name", sorted(names_where(fusion=OpPatternKind.BROADCAST, layout=LayoutKind.ELEMENTWISE)))
 def test_commutative_operators_may_be_given_their_arguments_in_any_order(name: str) -> None:
     """Sum and Mean take any number of arguments, and Max and Min may tell 0.0 and -0.0 apart by order."""
     if schema_of(name).min_input == 3 or name in ("Max", "Mean", "Min", "Sum"):
@@ -339,7 +338,7 @@ def test_commutative_operators_may_be_given_their_arguments_in_any_order(name: s
     assert is_same is OPERATORS[name].has(OperatorTrait.COMMUTATIVE)
 
 
-@pytest.mark.parametrize("name", sorted(names_where(layout=LayoutKind.ELEMENTWISE)))
+@each_case("name", sorted(names_where(layout=LayoutKind.ELEMENTWISE)))
 def test_values_are_known_of_the_operators_that_shapes_are_computed_with(name: str) -> None:
     attrs = REQUIRED.get(name, {})
     args = elementwise_arguments(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_case import each_case
 from tests.onnx_models import model_of
 
 from intarsia.frontend.onnx import from_onnx
@@ -74,7 +75,7 @@ MISFITS = {
 CASES = [(name, text) for name, texts in MISFITS.items() for text in texts]
 
 
-@pytest.mark.parametrize(("name", "text"), CASES, ids=[f"{name}-{n}" for n, (name, _) in enumerate(CASES)])
+@each_case(("name", "text"), CASES)
 def test_arguments_that_do_not_fit_are_refused(name: str, text: str) -> None:
     with pytest.raises(InvalidModelError) as caught:
         from_onnx(model_of(f"g ({text} }}", opset=24, ir_version=10))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each_case import each_case
 from tests.pass_checks import assert_facts_kept, assert_same_results, checked, operator_counts
 from tests.unit.passes.simplify_cases import CASES, Case, f
 from tests.unit.passes.simplify_kept_cases import KEPT
@@ -41,7 +42,7 @@ def test_a_rule_simplifies(case: Case) -> None:
     _agree(before, after)
 
 
-@pytest.mark.parametrize("case", KEPT, ids=str)
+@each_case("case", KEPT)
 def test_a_rule_stays_away(case: Case) -> None:
     before = case.program(case.before)
     assert SIMPLIFY(before) is before

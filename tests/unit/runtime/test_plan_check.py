@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.each_case import each_case
 from tests.fake_kernels import f32, plan_of
 
 from intarsia.runtime.plan import Branch, ExecutionPlan, Invoke, PlanBlock, Repeat, RunKernel, Step
@@ -31,7 +32,7 @@ def test_plans_that_can_run(right: ExecutionPlan) -> None:
     assert plan_complaint(right, 1, 1) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "complaint"),
     [
         (plan(results=(1,)), "slot 1 is read before it is written"),

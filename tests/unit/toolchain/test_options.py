@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
+from tests.each_case import each_case
 from tests.speed_options import SPEED_OPTIONS
 
 from intarsia.support.errors import UsageError
@@ -16,14 +17,14 @@ NAMES = [option.name for option in SPEED_OPTIONS]
 ROOMS = ("native", "onnxruntime", "openvino", "torch")
 
 
-@pytest.mark.parametrize("option", SPEED_OPTIONS, ids=NAMES)
+@each_case("option", SPEED_OPTIONS)
 def test_each_option_of_speed_has_a_default_and_other_values(option: TargetOption) -> None:
     assert TARGET_OPTIONS[option.name] is option
     assert option.default in option.values
     assert len(option.values) > 1
 
 
-@pytest.mark.parametrize("option", SPEED_OPTIONS, ids=NAMES)
+@each_case("option", SPEED_OPTIONS)
 def test_only_its_toolchain_understands_it(option: TargetOption) -> None:
     (own,) = option.toolchains
     target = Target("cpu", own, ((option.name, option.values[-1]),))

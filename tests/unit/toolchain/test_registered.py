@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import Call, DType, Function, Op, SequenceType, TensorType, TupleType, Var
 from intarsia.target import Target
@@ -64,7 +65,7 @@ STRING = TensorType((2,), DType.STRING)
 COMPLEX = TensorType((2,), DType.COMPLEX64)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "by"),
     [
         (call("", FLOAT, FLOAT), "onnxruntime openvino reference"),

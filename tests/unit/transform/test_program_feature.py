@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each_case import each_case
 from tests.ir_programs import BOOL, F32, add, relu, var
 from tests.transform_passes import program
 
@@ -92,7 +93,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_case("name", PROGRAMS)
 def test_features(name: str) -> None:
     mod, expected = PROGRAMS[name]
     found = {feature: str(use) for feature, use in find_features(mod).items()}

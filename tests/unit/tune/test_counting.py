@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from tests.each_case import each_case
 from tests.tuning_passes import CostTable, NoteHeuristic, layout, mock, parallel, program
 
 from intarsia.support.errors import UsageError
@@ -32,7 +33,7 @@ CONTRACTS: dict[str, tuple[Sequence[Pass], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", CONTRACTS)
+@each_case("name", CONTRACTS)
 def test_contracts(name: str) -> None:
     passes, expected = CONTRACTS[name]
     ctx = TuningContext(CostTable())

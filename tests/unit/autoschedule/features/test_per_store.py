@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.each_case import each_case
 from tests.native_workloads import WORKLOADS, conv2d_nchw_bn_relu, matmul
 
 from intarsia.autoschedule.features import FeatureOptions, Machine, feature_names, per_store_features
@@ -211,7 +212,7 @@ def test_other_numbers_of_buffers() -> None:
     assert len(feature_names(2)) == 164 - 3 * 18
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@each_case("name", WORKLOADS)
 def test_every_workload_has_finite_features(name: str) -> None:
     dag = _dag(WORKLOADS[name]())
     machine = Machine(32, 16, 32768, 524288, 4)

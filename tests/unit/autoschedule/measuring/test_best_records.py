@@ -5,6 +5,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+from tests.each_case import each_case
 
 from intarsia.autoschedule.measuring import (
     best_of_each,
@@ -33,7 +34,7 @@ def record(
     return Record(task, (SplitStep(2, 0, 512, (split,), True),), result)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wanted", "known", "factor"),
     [
         ('["a", 16, 8, 512, 3]', '["a", 2, 4, 256, 3]', 8 * 2 * 2),
@@ -54,7 +55,6 @@ def record(
         ("conv", "conv", 1),
         ("conv", '["conv"]', inf),
     ],
-    ids=lambda value: str(value).replace('"', ""),
 )
 def test_how_far_workloads_are_apart(wanted: str, known: str, factor: float) -> None:
     assert calc_workload_dis_factor(wanted, known) == factor

@@ -1,6 +1,7 @@
 import math
 
 import pytest
+from tests.each_case import each_case
 
 from intarsia.cli.reports.units import (
     cache_text,
@@ -13,7 +14,7 @@ from intarsia.cli.reports.units import (
 from intarsia.measure.timing.interleaved import RatioInterval
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seconds", "text"),
     [
         (0.0, "0.00 us"),

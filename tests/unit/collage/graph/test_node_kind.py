@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tests.each_case import each_case
 
 from intarsia.collage.graph.node_kind import node_kind, node_label
 from intarsia.ir import (
@@ -36,7 +36,7 @@ def literal(**attrs: str | int) -> Call:
     return Call(Function((X,), call("Relu", X), Attrs(attrs)), (X,), checked_type=VECTOR)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expr", "kind", "label"),
     [
         (call("Relu", X), OpPatternKind.ELEMWISE, "Relu"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import Attrs, Call, Constant, Expr, Function, Op, TensorType, Tuple, TupleGetItem, Var
 from intarsia.ir.pattern import (
@@ -89,7 +90,7 @@ CASES: list[tuple[ExprPattern, Expr, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "expr", "fits"), CASES, ids=[str(i) for i in range(len(CASES))])
+@each_case(("pattern", "expr", "fits"), CASES)
 def test_what_fits(pattern: ExprPattern, expr: Expr, fits: bool) -> None:
     assert (match(pattern, expr) is not None) == fits
 

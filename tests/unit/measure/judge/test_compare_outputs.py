@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import DTypeLike
+from tests.each_case import each_case
 
 from intarsia.measure.judge.compare_outputs import compare
 from intarsia.measure.judge.difference import Array
@@ -100,7 +101,7 @@ MESSAGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("actual", "expected", "tolerance", "dtype", "message"), MESSAGES)
+@each_case(("actual", "expected", "tolerance", "dtype", "message"), MESSAGES)
 def test_messages(
     actual: object, expected: object, tolerance: Tolerance, dtype: DTypeLike, message: str
 ) -> None:

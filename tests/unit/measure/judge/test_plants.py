@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.each_case import each_case
 
 from intarsia.measure.judge.numeric_check import NumericCheck
 from intarsia.measure.judge.tolerance import EXACT
@@ -116,7 +117,7 @@ PLANTS: list[tuple[Callable[[], Array], Callable[[Array], Array]]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "fault"), PLANTS)
+@each_case(("make", "fault"), PLANTS)
 def test_planted_faults_are_caught(make: Callable[[], Array], fault: Callable[[Array], Array]) -> None:
     expected = make()
     report = check_of(expected).check([fault(noisy(expected, 3))])

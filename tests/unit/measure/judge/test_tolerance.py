@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_case import each_case
 
 from intarsia.measure.judge import tolerance as module
 from intarsia.measure.judge.tolerance import EXACT, Tolerance, tolerance_for
@@ -69,7 +70,7 @@ def ml_finfo(name: str) -> ml_dtypes.finfo:
     return ml_dtypes.finfo(getattr(ml_dtypes, name, name))
 
 
-@pytest.mark.parametrize("name", FLOATS)
+@each_case("name", FLOATS)
 def test_the_table_agrees_with_the_types(name: str) -> None:
     info, row = ml_finfo(name), module._FORMATS[name]
     assert row.eps == float(info.eps)
@@ -93,7 +94,7 @@ def test_complex_numbers_are_judged_like_their_parts() -> None:
     assert tolerance_for(np.dtype(np.complex128), 7, 3) == tolerance_for(np.dtype(np.float64), 7, 3)
 
 
-@pytest.mark.parametrize("name", INTEGERS)
+@each_case("name", INTEGERS)
 def test_integers_are_exact_unless_quantized(name: str) -> None:
     assert tolerance_for(name, 100, 100) == EXACT
     expected = Tolerance(atol=1.0) if name in ("int8", "uint8", "int4", "uint4", "int2", "uint2") else EXACT

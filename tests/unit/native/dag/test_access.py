@@ -1,4 +1,4 @@
-import pytest
+from tests.each_case import each_case
 from tests.native_workloads import (
     WORKLOADS,
     conv2d_nchw_bn_relu,
@@ -85,7 +85,7 @@ def test_common_loops_without_a_path_are_none() -> None:
     assert analyzer.num_common_outer_iterators(ops["C"], ops["C"]) == 2
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@each_case("name", WORKLOADS)
 def test_common_loops_are_at_most_the_rank(name: str) -> None:
     analyzer, ops = analyzed(WORKLOADS[name]())
     for op in ops.values():

@@ -1,6 +1,7 @@
 import pickle
 
 import pytest
+from tests.each_case import each_case
 from tests.native_workloads import (
     WORKLOADS,
     argmax_nm,
@@ -31,7 +32,7 @@ def test_operations_come_after_what_they_read_in_the_fields_order() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@each_case("name", WORKLOADS)
 def test_the_order_does_not_depend_on_what_is_listed(name: str) -> None:
     tensors = WORKLOADS[name]()
     whole = ComputeDAG(tensors)
@@ -114,7 +115,7 @@ def test_a_given_order_must_fit() -> None:
         ComputeDAG((a, b, c), (a.op, b.op))
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@each_case("name", WORKLOADS)
 def test_a_pickled_dag_is_the_same_dag(name: str) -> None:
     dag = ComputeDAG(WORKLOADS[name]())
     assert dag.readers

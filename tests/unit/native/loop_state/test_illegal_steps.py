@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 import pytest
+from tests.each_case import each_case
 from tests.native_workloads import conv2d_nchw_bn_relu, layer_norm, matmul, zero_rank_compute
 
 from intarsia.ir import DType
@@ -177,7 +178,7 @@ STEPS: list[tuple[LoopState, TransformStep, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("state", "step", "message"), STEPS, ids=range(len(STEPS)))
+@each_case(("state", "step", "message"), STEPS)
 def test_an_impossible_step_says_which_and_why(state: LoopState, step: TransformStep, message: str) -> None:
     with pytest.raises(IllegalStepError) as caught:
         state.apply(step)
@@ -221,7 +222,7 @@ ACTIONS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("action", "message"), ACTIONS, ids=range(len(ACTIONS)))
+@each_case(("action", "message"), ACTIONS)
 def test_an_impossible_action_is_refused(action: Callable[[], object], message: str) -> None:
     with pytest.raises(IllegalStepError, match=message):
         action()

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.each_case import each_case
 from tests.native_workloads import matmul
 
 from intarsia.native.dag import ComputeDAG
@@ -63,7 +64,7 @@ FORMS: list[tuple[TransformStep, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("step", "text"), FORMS, ids=[text for _, text in FORMS])
+@each_case(("step", "text"), FORMS)
 def test_every_step_has_a_json_form(step: TransformStep, text: str) -> None:
     assert json.dumps(step_to_json(step)) == text
     assert step_from_json(json.loads(text)) == step

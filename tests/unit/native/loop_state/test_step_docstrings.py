@@ -5,7 +5,7 @@ import json
 import re
 import textwrap
 
-import pytest
+from tests.each_case import each_case
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
@@ -29,7 +29,7 @@ def test_the_dag_of_the_examples_is_shown() -> None:
     assert str(rows()) in inspect.getdoc(steps) + "\n"  # type: ignore[operator]  # the package has a docstring
 
 
-@pytest.mark.parametrize("code", steps.STEPS)
+@each_case("code", steps.STEPS)
 def test_a_step_shows_what_it_does(code: str) -> None:
     text = f"{inspect.getdoc(steps.STEPS[code])}\n"
     history = [step_from_json(json.loads(line)) for line in section(text, "Steps").splitlines()]

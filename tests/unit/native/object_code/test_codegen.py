@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tests.each_case import each_case
 from tests.native_ir import ADD, TEXTS, kernel
 
 from intarsia.native.machine.isa import Isa
@@ -18,7 +19,7 @@ from intarsia.support.errors import CompileError, UsageError
 ALL_OPTIONS = [CodegenOptions(passes, level) for passes in IrPasses for level in range(4)]
 
 
-@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
+@each_case("options", ALL_OPTIONS)
 def test_every_option_gives_code_that_runs(options: CodegenOptions) -> None:
     a, b, out = np.arange(4, dtype="f4"), np.full(4, 0.5, "f4"), np.zeros(4, "f4")
     kernel("add", options)(a, b, out)

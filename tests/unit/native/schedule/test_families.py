@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.each_case import each_case
 from tests.schedule_families import PROGRAMS, SMALL, program_task
 
 from intarsia.native import te
@@ -45,7 +46,7 @@ def test_the_default_choice_makes_the_default_state(name: str, threads: int) -> 
     assert family.fits(family.default)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_case("name", PROGRAMS)
 def test_knobs_are_ascending_and_have_the_default(name: str) -> None:
     family = family_of(name)
     assert len(family.knobs) == len(family.default)

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 import pytest
+from tests.each_case import each_case
 
 from intarsia.ir import DType
 from intarsia.native import te
@@ -48,7 +49,7 @@ OPERATORS: list[tuple[te.Expression, str, DType]] = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "text", "dtype"), OPERATORS, ids=[text for _, text, _ in OPERATORS])
+@each_case(("expression", "text", "dtype"), OPERATORS)
 def test_operators_of_python_build_scalars(expression: te.Expression, text: str, dtype: DType) -> None:
     assert expression_text(expression.scalar) == text
     assert expression.dtype is dtype
@@ -88,7 +89,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("build", "message"), WRONG, ids=[message for _, message in WRONG])
+@each_case(("build", "message"), WRONG)
 def test_what_does_not_fit_is_refused(build: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         build()

@@ -1,6 +1,7 @@
 import sys
 
 import pytest
+from tests.each_case import each_case
 from tests.tir_checks import checked, in_module, lines_of, parsed
 
 from intarsia.ir import DType, PrimFunc
@@ -22,7 +23,7 @@ def simplified(scalar: str, dtype: str) -> str:
     return scalar_text(statement.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scalar", "expected"),
     [
         ("2 * 3 + i - 6", "i"),
@@ -53,7 +54,7 @@ def test_indices(scalar: str, expected: str) -> None:
     assert simplified(scalar, "int64") == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scalar", "expected"),
     [
         ("x[0] * 1f32", "x[0]"),
@@ -81,7 +82,7 @@ def test_floats_stay_the_same_bit_for_bit(scalar: str, expected: str) -> None:
     assert simplified(scalar, "float32") == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scalar", "expected"),
     [
         ("i * 8 + j < 32", "true"),

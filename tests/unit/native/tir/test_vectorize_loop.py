@@ -1,4 +1,4 @@
-import pytest
+from tests.each_case import each_case
 from tests.tir_checks import checked, in_module, lines_of, parsed
 
 from intarsia.native.tir import NOT_VECTORIZED, VectorizeLoop
@@ -122,7 +122,7 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize("body", LEGAL)
+@each_case("body", LEGAL)
 def test_iterations_must_not_meet(body: str) -> None:
     function = parsed(
         f"""def prim @f(

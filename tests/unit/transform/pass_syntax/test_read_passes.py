@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each_case import each_case
 
 from intarsia.collage.placement.placement import Composite, Partition, Placement
 from intarsia.collage.tune_device_placement import CopyCost
@@ -275,9 +276,7 @@ MISTAKES: Final = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem", "position", "advice"), MISTAKES, ids=[row[0] for row in MISTAKES]
-)
+@each_case(("text", "problem", "position", "advice"), MISTAKES)
 def test_mistakes_are_pointed_at(text: str, problem: str, position: int, advice: str) -> None:
     with pytest.raises(PassTextError) as caught:
         read_passes(text)

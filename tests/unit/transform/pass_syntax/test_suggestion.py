@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each_case import each_case
 
 from intarsia.transform import pass_names, pipeline_names
 from intarsia.transform.pass_syntax.suggestion import suggest_passes
@@ -10,7 +10,7 @@ from intarsia.transform.pass_syntax.suggestion import suggest_passes
 NOTHING: list[str] = []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("FoldC", ["FoldConstant"]),

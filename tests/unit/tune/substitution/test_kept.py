@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytest
+from tests.each_case import each_case
 from tests.substitution_examples import places
 
 from intarsia.ir.parser import parse_module
@@ -146,7 +146,7 @@ KEPT = (
 )
 
 
-@pytest.mark.parametrize("case", KEPT, ids=str)
+@each_case("case", KEPT)
 def test_a_rule_stays_away(case: Kept) -> None:
     body = case.body
     for index in range(len(case.constants)):

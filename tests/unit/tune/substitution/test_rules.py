@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.each_case import each_case
 from tests.effort import examples
 from tests.pass_checks import assert_same_results
 from tests.substitution_examples import EVERY_RULE, example, places, symbols
@@ -21,7 +22,7 @@ def test_there_are_many_rules_and_each_stands_in_one_family() -> None:
     assert len(homes) >= 60
 
 
-@pytest.mark.parametrize("rule", EVERY_RULE, ids=str)
+@each_case("rule", EVERY_RULE)
 def test_before_becomes_after(rule: SubstitutionRule) -> None:
     before, after = example(rule)
     verify(before)

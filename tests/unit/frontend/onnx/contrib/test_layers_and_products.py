@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.contributed_nodes import assert_defined
+from tests.each_case import each_case
 
 RNG = np.random.default_rng(0)
 
@@ -96,7 +97,7 @@ def test_embed_layer_normalization(outputs: int, given: str) -> None:
     assert_defined("EmbedLayerNormalization", inputs, outputs, epsilon=1e-5)
 
 
-@pytest.mark.parametrize("flags", range(16))
+@each_case("flags", range(16))
 def test_fused_mat_mul(flags: int) -> None:
     names = ("transA", "transB", "transBatchA", "transBatchB")
     attrs = {name: flags >> position & 1 for position, name in enumerate(names)}
@@ -113,7 +114,7 @@ def test_transpose_mat_mul() -> None:
     assert_defined("TransposeMatMul", {"a": floats(2, 5, 4), "b": floats(2, 5, 6)}, transA=1, alpha=2.0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("activation", "parameters"),
     [
         ("Celu", {"activation_alpha": 1.3}),
