@@ -55,7 +55,7 @@ backend: $(READY) ## Run ONNX's backend node tests over every toolchain and prin
 	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
 
 isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain/native tests/unit/toolchain/test_*.py
 
 $(TORCH)/.ready: $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \
@@ -63,7 +63,7 @@ $(TORCH)/.ready: $(READY)
 	@touch $@
 
 torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain; it is large, and stands beside .venv
-	PYTHONPATH=$(TORCH) $(BIN)/pytest -n $(WORKERS) tests/unit/toolchain
+	PYTHONPATH=$(TORCH) $(BIN)/pytest -n $(WORKERS) tests/unit/toolchain/torch tests/unit/toolchain/test_*.py
 
 $(CORPUS)/.ready: $(READY) corpus/constraints.txt
 	$(PYTHON) -m venv $(CORPUS)
