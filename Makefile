@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
-# A worker of the slow suite waits for processes that its tests start, nearly half of the time.
+# A worker of these suites waits for processes that its tests start, a third of the time or more.
 SLOW_WORKERS ?= 3
+PROCESSES_WORKERS ?= 3
 ISA ?= znver3
 EFFORT ?= full
 TORCH := .torch
@@ -77,7 +78,7 @@ corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
 	$(BIN)/python -m corpus.check_corpus --write
 
 processes: $(READY) ## Run the tests that start many processes
-	$(BIN)/pytest -n $(WORKERS) -m 'processes and not slow'
+	$(BIN)/pytest -n $(PROCESSES_WORKERS) --dist worksteal -m 'processes and not slow'
 
 slow: $(READY) ## Run the tests that need minutes, and hypothesis with all its examples
 	$(BIN)/pytest -n $(SLOW_WORKERS) --dist worksteal --effort $(EFFORT) -m 'slow or hypothesis'

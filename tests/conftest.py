@@ -12,10 +12,12 @@ from tests.effort import EFFORTS, choose_effort
 from tests.emitted_kernels import x86_sets
 from tests.emulated_cpus import CPUS, emulate, skip_what_cannot_run
 from tests.fake_kernels import FakeToolchain
+from tests.kept_fork_servers import KeptForkServers
 from tests.numpy_toolchain import NumpyToolchain
 from tests.quick_cases import mark_other_cases
 
 from intarsia.measure.testbed.local import LocalTestbed
+from intarsia.measure.worker_pool.fork_server_process import ForkServerProcess
 from intarsia.runtime.kernel import TOOLCHAINS
 
 
@@ -128,3 +130,31 @@ def pytest_runtest_makereport(
     outcome = yield
     if item.config.getoption("--isa"):
         skip_what_cannot_run(outcome.get_result(), call)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call() -> None:
+    """Hide pytest's variable of the current test: pools share a fork server only in one environment."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup() -> None:
+    """Hide it from fixtures as well."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
+@pytest.fixture(scope="session")
+def kept_fork_servers() -> Iterator[KeptForkServers]:
+    """The fork servers of this run, which stay until its end."""
+    with KeptForkServers() as kept:
+        yield kept
+
+
+@pytest.fixture
+def one_fork_server(kept_fork_servers: KeptForkServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the workers of all such tests from one server for each set of modules.
+
+    A server takes seconds to import them, and otherwise ends with the last pool of a test.
+    """
+    monkeypatch.setattr(ForkServerProcess, "shared", kept_fork_servers.shared)
