@@ -16,6 +16,7 @@ from intarsia.collage.part_search import PartOptions, PartSearch
 from intarsia.collage.placement.partitioned import partitioned
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.planned_devices import spans_devices
+from intarsia.collage.tune_targets import tune_targets
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.transform import Pass
@@ -66,6 +67,10 @@ class PlacementOptions(PartOptions, Protocol):
         """Passes behind each placement."""
 
     @property
+    def target_passes(self) -> Mapping[str, Sequence[Pass]] | Sequence[tuple[str, Sequence[Pass]]]:
+        """Passes on the options of targets, by name of a toolchain."""
+
+    @property
     def reach(self) -> float | None:
         """Largest ratio at which a target may still catch up."""
 
@@ -99,7 +104,7 @@ class PlacementSearch:
     Attributes:
         options: The options of the pass.
         ctx: Context that it runs under.
-        targets: Targets that may run parts; distinct.
+        targets: Targets that may run parts; distinct. Their passes may give them options.
         clock: Clock, in seconds.
     """
 
@@ -109,6 +114,8 @@ class PlacementSearch:
     clock: Callable[[], float] = time.monotonic
     _begun: float = field(init=False)
     _tried: int = 0
+    _unchanged: dict[Target, Trace] = field(default_factory=dict)
+    """The program as it is on each target."""
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
@@ -122,6 +129,13 @@ class PlacementSearch:
         """
         if spans_devices(trace.out_mod):
             return self._best_on_devices(trace)
+        if self.options.target_passes and not self._is_over:
+            placed = {
+                target: self._placed(trace, key).placed
+                for key, target in zip(whole_on_each(self.targets).decisions, self.targets, strict=True)
+            }
+            self._unchanged = tune_targets(dict(self.options.target_passes), placed, self.ctx)
+            self.targets = tuple(self._unchanged)
         wholes = self._wholes(trace) if self.options.reach is None else self._wholes_in_reach(trace)
         if not wholes:
             return trace.copy()
@@ -221,7 +235,9 @@ class PlacementSearch:
 
     def _placed(self, trace: Trace, key: str) -> WholeCandidate:
         """The program as it is, given to a target."""
-        placed = extended(trace.reopened(), whole_on_each(self.targets), key, self.ctx)
+        instruction = whole_on_each(self.targets)
+        target = dict(zip(instruction.decisions, self.targets, strict=True))[key]
+        placed = self._unchanged.get(target) or extended(trace.reopened(), instruction, key, self.ctx)
         assert placed is not None, "a placement has no constraint"
         return WholeCandidate(trace, placed)
 

@@ -35,7 +35,8 @@ class TunePlacement(TuningPass, opt_level=0):
     Passes leave alone what is a toolchain's. So `eval_passes`, and those of the toolchain, come before a
     program is given away as a whole: they decide anew for each target, by what the program costs there. Parts
     are then searched in the program that the best target alone would get. `placed_passes`, which decide on
-    functions of toolchains, come behind each placement.
+    functions of toolchains, come behind each placement. `target_passes` decide first, and once, on options of
+    targets, such as native's schedule log: other passes and parts then have the targets with these options.
 
     Attributes:
         targets: Names of toolchains, or texts of targets ("cpu -toolchain=openvino -threads=2"); empty for
@@ -43,6 +44,8 @@ class TunePlacement(TuningPass, opt_level=0):
         toolchain_passes: Passes by name of a toolchain, applied after `eval_passes`, before the program
             is given to that toolchain as a whole; its preamble (`optimize_for`) if none are given.
         placed_passes: Passes that each candidate goes through when it is placed.
+        target_passes: Passes by name of a toolchain, which decide on options of its functions, for the whole
+            program as it is. None run on a target that takes far longer for it than the fastest one.
         placements: Further placements of parts; those that do not fit the program are left out.
         estimator: Estimator of parts' costs: a name of `COST_ESTIMATORS`, or "measured": the measurer of the
             context's evaluator. If that does not measure, no parts are searched.
@@ -54,13 +57,14 @@ class TunePlacement(TuningPass, opt_level=0):
         seed: Random seed of the evolution.
 
     Raises:
-        UsageError: A target is none of a toolchain, `toolchain_passes` name one that is no target, or a
-            number is below 0.
+        UsageError: A target is none of a toolchain, `toolchain_passes` or `target_passes` name one that is no
+            target, or a number is below 0.
     """
 
     targets: tuple[str, ...] = ()
     toolchain_passes: ToolchainPasses = ()
     placed_passes: tuple[Pass, ...] = ()
+    target_passes: ToolchainPasses = ()
     placements: tuple[Placement, ...] = ()
     estimator: str = MEASURED
     seconds: float = 60.0
@@ -72,17 +76,19 @@ class TunePlacement(TuningPass, opt_level=0):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        passes = tuple((name, tuple(row)) for name, row in dict(self.toolchain_passes).items())
-        object.__setattr__(self, "toolchain_passes", passes)
+        for option in ("toolchain_passes", "target_passes"):
+            pairs = dict(getattr(self, option)).items()
+            object.__setattr__(self, option, tuple((name, tuple(row)) for name, row in pairs))
         for name in ("targets", "placed_passes", "placements"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.seconds < 0 or self.covers < 0:
             raise UsageError(f"expected 0 or more, got seconds={self.seconds}, covers={self.covers}")
         names = [str(each.toolchain) for each in self._named_targets()]
-        for name, _ in passes if names else ():
-            if name not in names:
+        for option in ("toolchain_passes", "target_passes"):
+            unknown = [name for name in dict(getattr(self, option)) if name not in names]
+            if names and unknown:
                 raise UsageError(
-                    f"toolchain_passes has {name!r}, which is no target", help=f"targets: {', '.join(names)}"
+                    f"{option} has {unknown[0]!r}, which is no target", help=f"targets: {', '.join(names)}"
                 )
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:

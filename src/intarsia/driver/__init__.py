@@ -5,7 +5,6 @@ tune_run  one run: baselines, the pipeline, the race, the result
 baselines each toolchain alone
 pipeline  the tuning passes of a run as one pass, and its best programs in the contest
 machine_bound    how fast a program could be on this machine at best
-tuned_schedules  passes that tune schedules, before the others: native with schedules is a target of theirs
 plans     reading the plan of an earlier run, and writing that of this run
 progress  events of a run
 result    the result of `tune`

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow, ScheduleRows
+from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.tune_device_placement import TuneDevicePlacement
@@ -74,7 +75,8 @@ def whole_pipeline(
 ) -> Pass:
     """Return the passes as one: they decide for each target, and parts are placed after them.
 
-    Passes that place the program themselves are taken as they are.
+    Schedules come first: native with the best ones is the target of the other passes. Passes that place the
+    program themselves are taken as they are.
 
     Args:
         passes: Passes in order.
@@ -85,12 +87,16 @@ def whole_pipeline(
     """
     if any(isinstance(item, TunePlacement | TuneDevicePlacement) for item in passes):
         return _in_turns(passes)
-    if all(target.toolchain != Native.name for target in targets):
+    has_native = any(target.toolchain == Native.name for target in targets)
+    schedules = [item for item in passes if isinstance(item, TuneSchedule)]
+    passes = [item for item in passes if item not in schedules]
+    if not has_native:
         # That rewriting gains little is known of native only, which simplifies programs itself.
         passes = [
             replace(item, expected_gain=None) if isinstance(item, TuningPass) else item for item in passes
         ]
     return TunePlacement(
+        target_passes={Native.name: schedules} if has_native and schedules else (),
         eval_passes=(_in_turns(passes),) if passes else (),
         targets=tuple(map(str, targets)),
         placements=tuple(placements) if searches_parts else (),

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
-from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleSearchStart
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import engines, without_slower
 from intarsia.driver.machine_bound import MachineBound, machine_bound
 from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
 from intarsia.driver.progress import Progress, TuneStage
-from intarsia.driver.tuned_schedules import TunedSchedules, tune_schedules
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measurer import MeasureProgress
@@ -32,17 +30,6 @@ CLOSE_TO_BOUND: Final = 0.95
 
 MOST_OF_BOUND: Final = 1.05
 """Ratio of the bound to the time of a program above which other work has disturbed the measured rates."""
-
-SCHEDULE_SHARE: Final = 0.5
-"""Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
-
-SCHEDULE_GROWTH: Final = 0.1
-"""Seconds of that for each second of measuring the toolchains alone and each second of search time: a model
-that is measured in no time has few kernels, and its answer is not to wait for half of the budget."""
-
-LEAST_SCHEDULE_SECONDS: Final = 8.0
-"""With less time no schedules are searched by default: starting workers, timing the kernels and compiling
-the first schedules of a transformed convolution take that long on two slow cores, and passes get no time."""
 
 PATIENCE_SHARE: Final = 0.3
 """Seconds without a gain after which passes end, relative to those of measuring each toolchain alone: a rule
@@ -71,7 +58,6 @@ class RunSearch:
         seed: Random seed of the evolution.
         searches: Whether partitions are searched.
         passes: Tuning passes; other passes are just applied.
-        schedule_seconds: Seconds for passes that tune schedules; None for a share of the search time.
         plan: Plan of an earlier run, or None.
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         report: Function that is called with each progress event.
@@ -87,7 +73,6 @@ class RunSearch:
     seed: int
     searches: bool
     passes: Sequence[Pass]
-    schedule_seconds: float | None
     plan: Plan | None
     proves: bool
     report: Callable[[Progress], object]
@@ -118,16 +103,14 @@ class RunSearch:
         if reason:
             control.skip("tuning passes and the placement of parts", reason)
             return PipelineResult((), tuple(f"left out: {skipped}" for skipped in control.skipped), None)
-        scheduled = self._tune_schedules(control)
-        targets = without_slower([*targets, *scheduled.targets], scheduled.cost)
         pipeline = whole_pipeline(
-            [item for item in self.passes if not isinstance(item, TuneSchedule)],
+            self.passes,
             targets,
             searches_parts=can_place,
             placements=self._known_placements(),
             seed=self.seed,
         )
-        result = scheduled.joined(run_pipeline(self.contest, self.workload, pipeline, control))
+        result = run_pipeline(self.contest, self.workload, pipeline, control)
         bound, best = self._bound(), self._best()
         if not bound.seconds or not math.isfinite(best):
             return result
@@ -138,24 +121,6 @@ class RunSearch:
         """Seconds for the search: more than requested where a mix must be found for there to be a result."""
         needs_mix = self.searches and not math.isfinite(self._best())
         return max(self.seconds, LEAST_WITHOUT_WHOLE) if needs_mix else self.seconds
-
-    def _tune_schedules(self, control: RunControl) -> TunedSchedules:
-        """Run the passes that tune schedules first: native with the schedules is a target of all others."""
-        passes = [item for item in self.passes if isinstance(item, TuneSchedule)]
-        seconds = self.schedule_seconds
-        if seconds is None:
-            left, spent = control.seconds_left, self.contest.measurer.spent
-            seconds = SCHEDULE_SHARE * left
-            if not self.proves:
-                seconds = min(seconds, max(LEAST_SCHEDULE_SECONDS, SCHEDULE_GROWTH * spent * left))
-            if passes and seconds < LEAST_SCHEDULE_SECONDS:
-                reason = (
-                    f"its share of {seconds:.1f} s is too little: --schedules or a larger --budget searches"
-                )
-                control.skip("the search of schedules", reason)
-                seconds = 0.0
-        targets = self._usable_targets()
-        return tune_schedules(self.contest, self.workload, targets, passes, control, seconds, self.report)
 
     def _reason_to_skip(self, control: RunControl) -> str:
         """Return why nothing beside the baselines is tried; "" if there is no reason."""
@@ -192,7 +157,9 @@ class RunSearch:
         return [plan.placement] if plan is not None and is_known else []
 
     def _report_search(self, fraction: float, detail: object) -> None:
-        if isinstance(detail, ScheduleProgress):
+        if isinstance(detail, ScheduleSearchStart):
+            self.report(Progress(TuneStage.SCHEDULES))
+        elif isinstance(detail, ScheduleProgress):
             self.report(Progress(TuneStage.SCHEDULES, detail.fraction, scheduled=detail))
         else:
             measured = detail if isinstance(detail, MeasureProgress) else None

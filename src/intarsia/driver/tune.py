@@ -167,7 +167,6 @@ def tune(
             seed=seed,
             searches=partitions and not locked,
             passes=deciding,
-            schedule_seconds=schedule_seconds,
             plan=kept,
             report=report,
             on_note=on_note or silent,

@@ -69,7 +69,6 @@ class TuneRun:
         seed: Random seed of the evolution and of the order in the race.
         searches: Whether partitions are searched.
         passes: Tuning passes that run before the search for partitions; other passes are just applied.
-        schedule_seconds: Seconds for passes that tune schedules; None for a share of the search time.
         plan: Plan of an earlier run, or None.
         report: Function that is called with each progress event.
         on_note: Function that is called with sentences for people.
@@ -88,7 +87,6 @@ class TuneRun:
     seed: int
     searches: bool
     passes: Sequence[Pass]
-    schedule_seconds: float | None
     plan: Plan | None
     report: Callable[[Progress], object]
     on_note: Callable[[str], object]
@@ -274,7 +272,6 @@ class TuneRun:
             seed=self.seed,
             searches=self.searches,
             passes=self.passes,
-            schedule_seconds=self.schedule_seconds,
             plan=self.plan,
             proves=self.proves,
             report=self.report,

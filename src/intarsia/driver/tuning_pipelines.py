@@ -144,4 +144,4 @@ def with_schedules(
             "schedules are of native kernels, and native is not among the targets",
             help="add --target native, or leave out --schedules",
         )
-    return (*others, TuneSchedule(seconds=seconds, trials=trials, least_share=0.0))
+    return (*others, TuneSchedule(seconds=seconds, trials=trials, least_share=0.0, share=1.0))

@@ -38,11 +38,20 @@ from intarsia.target import Host, Target
 from intarsia.transform import ModulePass, Pass, PassContext, get_pass
 from intarsia.transform.pass_trace import plain_options
 from intarsia.transform.replay import made_pass
-from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuneInTurns, TuningContext
+from intarsia.tune import (
+    Choice,
+    Evaluation,
+    Instruction,
+    MeasuringEvaluator,
+    Trace,
+    TuneInTurns,
+    TuningContext,
+    TuningPass,
+)
 from intarsia.tune.passes import TuneCombineParallel
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.strategy import SearchLimits
-from intarsia.tune.target_options import marked_functions
+from intarsia.tune.target_options import marked_functions, set_target_options
 
 pytestmark = pytest.mark.quick_tests(14)
 
@@ -181,6 +190,67 @@ def test_each_toolchain_has_passes_of_its_own() -> None:
     assert "fact" not in other.out_mod.attrs
 
 
+@dataclass(frozen=True)
+class TuneThreads(TuningPass):
+    """Decides the threads of the functions of a toolchain."""
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
+        threads = {"toolchain": "right", "options": {"threads": 2}}
+        return [Instruction("threads", {"default": Choice(), "2": Choice(set_target_options, threads)})]
+
+
+def placed_options(mod: IRModule) -> list[tuple[str, object]]:
+    return [(str(each.target.toolchain), each.target.option("threads")) for each in marked_functions(mod)]
+
+
+@pytest.mark.parametrize("reach", [None, 1.5])
+def test_passes_on_a_target_decide_for_all_passes_behind(reach: float | None) -> None:
+    """With two threads `right` is the fastest: then both other decisions, and parts, are for two threads."""
+
+    def cost(mod: IRModule) -> float:
+        slow: dict[tuple[str, object], float] = {
+            ("right", None): 2.0,
+            ("right", 2): 1.5,
+            ("reference", None): 1.6,
+        }
+        gain = 0.1 if mod.attrs.get("fact") == "1" else 0.0
+        return sum(slow[each] for each in placed_options(mod)) - gain
+
+    tuning = TunePlacement(
+        targets=BOTH, target_passes={"right": [TuneThreads()]}, eval_passes=(Deciding(),), reach=reach
+    )
+    trace, ctx = tuned(tuning, CostTable(cost))
+    assert (placed_options(trace.out_mod), trace.perf) == ([("right", 2)], 1.4)
+    assert [each.decision for each in trace.steps] == ["1", "right"]
+    assert str(ctx.node).splitlines()[1:5] == [
+        "  right: 2000 ms",
+        "    TuneThreads",
+        "      default: 2000 ms",
+        "      2: 1500 ms  <- chosen",
+    ]
+    tried = {
+        options for node in ctx.node.children if node.trace for options in placed_options(node.trace.out_mod)
+    }
+    assert tried == {("right", None), ("right", 2), ("reference", None)}
+
+
+def test_a_target_keeps_its_options_where_others_are_no_faster() -> None:
+    tuning = TunePlacement(targets=BOTH, target_passes={"right": [TuneThreads()]})
+    trace, ctx = tuned(tuning, CostTable(fastest(right=1.0, reference=2.0)))
+    assert placed_options(trace.out_mod) == [("right", None)]
+    assert ctx.counts.measured == 3
+
+
+def test_no_option_lets_a_target_that_is_far_behind_catch_up() -> None:
+    control = RunControl()
+    tuning = TunePlacement(targets=BOTH, target_passes={"right": [TuneThreads()]})
+    _, ctx = tuned(tuning, CostTable(fastest(right=4.0, reference=1.0)), control=control)
+    assert ctx.counts.measured == 2
+    assert list(map(str, control.skipped)) == [
+        "TuneThreads for right: it takes 4.0 times as long as the fastest"
+    ]
+
+
 def test_passes_behind_the_placement_decide_for_each_candidate() -> None:
     judge = CostTable(fastest(right=3.0, reference=2.0, reference_right=1.0))
     alone, first = tuned(TunePlacement(targets=BOTH, estimator="mocked", covers=2), judge)
@@ -246,9 +316,10 @@ def test_what_is_placed_stays() -> None:
         ({"seconds": -1.0}, "expected 0 or more, got seconds=-1.0"),
         ({"covers": -1}, "expected 0 or more, got seconds=60.0, covers=-1"),
         ({"targets": BOTH, "toolchain_passes": {"wrong": ()}}, "'wrong', which is no target"),
+        ({"targets": BOTH, "target_passes": {"wrong": ()}}, "target_passes has 'wrong', which is no target"),
         ({"targets": BOTH, "estimator": "vibes"}, "unknown cost estimator 'vibes'"),
     ],
-    ids=["target", "toolchain", "seconds", "covers", "another toolchain", "estimator"],
+    ids=["target", "toolchain", "seconds", "covers", "another toolchain", "options of another", "estimator"],
 )
 def test_mistakes(options: dict[str, Any], message: str) -> None:
     with pytest.raises((UsageError, MissingToolchainError), match=message):

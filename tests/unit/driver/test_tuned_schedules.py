@@ -45,7 +45,7 @@ def test_the_default_pipeline_tunes_schedules() -> None:
     assert with_schedules(passes, None, None, None, None, [NATIVE]) == passes
     assert with_schedules(passes, False, None, None, None, [NATIVE]) == passes[:-1]
     assert with_schedules(passes, None, None, None, "tcp://127.0.0.1:1", [NATIVE]) == passes[:-1]
-    requested = TuneSchedule(seconds=30.0, trials=9, least_share=0.0)
+    requested = TuneSchedule(seconds=30.0, trials=9, least_share=0.0, share=1.0)
     assert with_schedules([TuneLayout()], True, 30.0, 9, None, [NATIVE]) == (TuneLayout(), requested)
     with pytest.raises(UsageError, match="native is not among the targets"):
         with_schedules(passes, True, 30.0, None, None, [REFERENCE])
@@ -112,8 +112,9 @@ def test_tune_measures_stored_schedules(database: Database) -> None:
     result = ia.tune(product(), budget="60s", targets=targets, partitions=False, database=database)
     log = ScheduleLog.of_states([LoopState.initial(task.task.dag)])
     lines = [line for record in result.explanation.tuning for line in record.lines()]
-    (measured,) = (line for line in lines if f"schedule log {log.digest}: " in line)
-    assert " ms" in measured
+    measured = [line for line in lines if f"schedule log {log.digest}: " in line]
+    assert measured  # where it is faster it is a candidate of the placement, too
+    assert all(" ms" in line for line in measured)
     (row,) = result.schedules
     assert row.is_chosen
     assert row.reason == "it computes and moves too little to matter"

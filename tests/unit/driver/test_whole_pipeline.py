@@ -31,10 +31,26 @@ def test_a_placement_on_devices_names_its_toolchains_itself() -> None:
     assert pipeline.passes == (placing,)
 
 
+def test_schedules_are_decided_first_for_native() -> None:
+    """One pipeline: native with the best schedules is the target of all other passes."""
+    schedules = TuneSchedule(trials=9)
+    native = Target.for_toolchain("native")
+    pipeline = whole_pipeline([TuneLayout(), schedules], [native, *TARGETS], searches_parts=False)
+    assert isinstance(pipeline, TunePlacement)
+    assert pipeline.target_passes == (("native", (schedules,)),)
+    (before,) = pipeline.eval_passes
+    assert isinstance(before, TuneInTurns)
+    assert before.passes == (TuneLayout(),)
+    without = whole_pipeline([schedules], TARGETS, searches_parts=False)
+    assert isinstance(without, TunePlacement)
+    assert (without.target_passes, without.eval_passes) == ((), ())
+
+
 def first_gains(*toolchains: str) -> set[float | None]:
     """The expectations of the default passes in the pipeline for some toolchains."""
-    passes = [item for item in default_tuning().passes if not isinstance(item, TuneSchedule)]
-    pipeline = whole_pipeline(passes, tuple(map(Target.for_toolchain, toolchains)), searches_parts=True)
+    pipeline = whole_pipeline(
+        default_tuning().passes, tuple(map(Target.for_toolchain, toolchains)), searches_parts=True
+    )
     assert isinstance(pipeline, TunePlacement)
     (turns,) = pipeline.eval_passes
     assert isinstance(turns, TuneInTurns)

@@ -87,6 +87,11 @@ class ScheduleRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleSearchStart:
+    """The start of a schedule search, which first times kernels with their default schedules."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleProgress:
     """Progress of a schedule search after a round of one kernel.
 

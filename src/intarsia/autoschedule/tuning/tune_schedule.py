@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from intarsia.autoschedule.tuning.search_seconds import SHARE, search_seconds
 from intarsia.ir import IRModule
 from intarsia.op.infer import infer_types
 from intarsia.support.errors import CompileError, ModelError, UsageError
@@ -43,7 +44,8 @@ class TuneSchedule(TuningPass, opt_level=0):
     schedule record, is then a candidate beside the unchanged program.
 
     By default only kernels are searched that can gain: those that are far from the roofline of this machine,
-    and have a share of the time. The rows of the others say why they are not.
+    and have a share of the time. The rows of the others say why they are not. Where a run leaves too little
+    time for a search, stored schedules are tried. Functions that have a schedule log keep it.
 
     Attributes:
         target: Native target for the whole of a program without partitions; if empty,
@@ -54,6 +56,8 @@ class TuneSchedule(TuningPass, opt_level=0):
         seed: Random seed of the search.
         least_share: Least share of the time of all kernels that a searched kernel must be able to gain; 0 to
             search all kernels.
+        share: Largest share of the time of a run that is left, of which a program that is measured in no time
+            gets less; 1 for all of it.
 
     Raises:
         UsageError: The target is not native's, or a limit leaves no time or trials.
@@ -64,6 +68,7 @@ class TuneSchedule(TuningPass, opt_level=0):
     trials: int | None = None
     seed: int = 0
     least_share: float = 0.01
+    share: float = SHARE
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -77,6 +82,8 @@ class TuneSchedule(TuningPass, opt_level=0):
             raise UsageError(f"a search of {self.trials} trials in {self.seconds} s measures nothing")
         if not 0 <= self.least_share < 1:
             raise UsageError(f"least_share is {self.least_share}; expected a share from 0 to below 1")
+        if not 0 < self.share <= 1:
+            raise UsageError(f"share is {self.share}; expected a share above 0, and 1 at most")
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
         """Return the one decision; it has one choice where no schedule is faster than the default.
@@ -86,11 +93,12 @@ class TuneSchedule(TuningPass, opt_level=0):
             IntarsiaError: Measuring is impossible, or a result cannot be stored.
         """
         mod = infer_types(trace.out_mod)
-        is_partitioned = any(True for _ in marked_functions(mod))
+        given = [marked.target for marked in marked_functions(mod)]
+        is_partitioned, has_log = bool(given), any(target.option("schedules") for target in given)
         whole = None if is_partitioned else self._whole_target(ctx)
         default = Choice("PartitionWhole", {"target": str(whole)}) if whole and self.target else Choice()
         digest = ""
-        if is_partitioned or whole:
+        if (is_partitioned or whole) and not has_log:
             # A pass that is run again on the same program, with another slice of trials, finds the same log.
             settings = self.seconds, self.trials, self.seed, self.least_share
             key = ("schedule log", str(whole), settings)
@@ -126,7 +134,7 @@ class TuneSchedule(TuningPass, opt_level=0):
         """
         from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
-        from intarsia.autoschedule.tuning.schedule_records import ScheduleRows
+        from intarsia.autoschedule.tuning.schedule_records import ScheduleRows, ScheduleSearchStart
         from intarsia.tune.whole_evaluator import measuring_evaluator
 
         control = ctx.control.part(seconds=self.limits.seconds)
@@ -136,16 +144,20 @@ class TuneSchedule(TuningPass, opt_level=0):
 
         judge = measuring_evaluator(ctx.evaluator)
         database = None if judge is None else judge.measurer.database
-        is_known = bool(self.seconds) or not ScheduleHistory(database, this_host()).is_empty
+        most = min(self.seconds, self.limits.seconds)
+        seconds = 0.0 if should_stop() else search_seconds(most, self.share, ctx.control)
+        is_known = bool(seconds) or not ScheduleHistory(database, this_host()).is_empty
         tasks = _kernels(mod, whole, control.on_note) if is_known and not should_stop() else ()
         if not tasks:
             return ""
-        seconds_in_program = _time_in_program(tasks, unchanged, ctx) if self.seconds else {}
+        if seconds:
+            control.report(ScheduleSearchStart())
+        seconds_in_program = _time_in_program(tasks, unchanged, ctx) if seconds else {}
         begun = time.monotonic()
         logs = ScheduleLogs(
             this_host(),
             database,
-            min(self.seconds, control.seconds_left),
+            seconds,
             self.trials,
             self.seed,
             self.least_share,

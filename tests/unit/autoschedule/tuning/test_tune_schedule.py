@@ -127,6 +127,24 @@ def test_functions_that_native_has_get_the_book(testbed: LocalTestbed, database:
     assert structural_digest(again.out_mod) == structural_digest(trace.out_mod)
 
 
+def test_a_function_with_a_log_keeps_it(testbed: LocalTestbed, database: Database) -> None:
+    with_winner(product(), database)
+    given = partition_whole(product(), NATIVE.with_options(schedules="0123456789abcdef"))
+    assert KNOWN(given, planted(testbed, database, logs_pay)) is given
+
+
+def test_stored_schedules_are_tried_where_a_search_has_too_little_time(
+    testbed: LocalTestbed, database: Database
+) -> None:
+    (task,) = with_winner(product(), database)
+    log, ctx = ScheduleLog.of_states([LoopState.initial(task.task.dag)]), planted(testbed, database, logs_pay)
+    short = RunControl(15.0, on_progress=lambda *_: pytest.fail("a search has begun"))
+    after = TuneSchedule()(product(), ctx.within(short))
+    assert targets(after) == [NATIVE.with_options(schedules=log.digest)]
+    (skipped,) = short.skipped
+    assert str(skipped).startswith("the search of schedules: its share of 7.5 s is too little: --schedules")
+
+
 @pytest.mark.parametrize(
     ("mod", "target"),
     [
@@ -201,6 +219,8 @@ def test_mistakes_and_the_name() -> None:
         TuneSchedule(trials=0)
     with pytest.raises(UsageError, match=r"least_share is 1\.0"):
         TuneSchedule(least_share=1.0)
+    with pytest.raises(UsageError, match="share is 0; expected a share above 0"):
+        TuneSchedule(share=0)
     assert get_pass("TuneSchedule", trials=9) == TuneSchedule(trials=9)
 
 
