@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from intarsia.measure.candidate_task import Outcome, run_candidate
@@ -13,10 +13,8 @@ from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.racing import Race
 from intarsia.measure.race.result import RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.race_task import leave_race, take_turn
-from intarsia.measure.task_outcome import task_outcome
-from intarsia.measure.timing.host_lock import exclusive_host
 from intarsia.measure.timing.timing import TimingPolicy
-from intarsia.measure.worker_pool import Task, WorkerPool
+from intarsia.measure.workers import TaskLimits, Workers
 from intarsia.measure.workload_folder import WorkloadFolder
 
 QUICK = TimingPolicy(warmup_seconds=0.02, repeats=10, min_repeat_seconds=0.005, max_seconds=2.0)
@@ -68,20 +66,16 @@ class Runner:
     Runs are exclusive: for as long as one runs, no build and no other run of any process of the user does.
 
     Attributes:
-        pool: Pool of one worker, so that the candidates of a race stay loaded in one process.
+        workers: Workers of which one runs: the candidates of a race stay loaded in its process.
+        limits: Limits of one run or turn, with loading and checking.
         policy: Timing of single runs.
         turn: Timing of turns of races.
-        timeout_s: Seconds that one run or turn may take, with loading and checking.
-        memory_bytes: Memory that one run may add, or None.
-        on_wait: Called once, with the process that holds the host, if another process is timing.
     """
 
-    pool: WorkerPool
+    workers: Workers
+    limits: TaskLimits
     policy: TimingPolicy = QUICK
     turn: TimingPolicy = TURN
-    timeout_s: float = 60.0
-    memory_bytes: int | None = None
-    on_wait: Callable[[str], None] | None = field(default=None, compare=False)
 
     def run(self, workload: WorkloadFolder, built: Built, timeout_s: float | None = None) -> Outcome:
         """Run a candidate; waits until the host is free, and for the result.
@@ -92,12 +86,12 @@ class Runner:
             timeout_s: Seconds that it may take; those of the runner if not given.
         """
         arguments = (workload.path, built.target, built.artifact, self.policy)
-        with exclusive_host(on_wait=self.on_wait):
+        with self.workers.running():
             return self._outcome(run_candidate, *arguments, timeout_s=timeout_s)
 
     def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> Outcome:
         """Time native's kernels within built candidates; see `kernel_times`. Waits until the host is free."""
-        with exclusive_host(on_wait=self.on_wait):
+        with self.workers.running():
             return self._outcome(time_kernels, tuple(artifacts), tuple(kernels))
 
     def race(
@@ -120,7 +114,7 @@ class Runner:
         limits = limits or RaceLimits()
         failures: dict[str, Outcome] = {}
         left = dict(racers)
-        with exclusive_host(on_wait=self.on_wait):
+        with self.workers.running():
             begun = limits.clock()
             while True:
                 result = self._race(workload, left, limits, begun, failures)
@@ -162,6 +156,5 @@ class Runner:
     def _outcome(
         self, function: Callable[..., Outcome], *arguments: object, timeout_s: float | None = None
     ) -> Outcome:
-        limit = self.timeout_s if timeout_s is None else timeout_s
-        task = Task(function, arguments, timeout_s=limit, memory_bytes=self.memory_bytes)
-        return task_outcome(self.pool.submit_task(task), MeasureError.RUN_TIMEOUT)
+        limits = self.limits if timeout_s is None else replace(self.limits, seconds=timeout_s)
+        return self.workers.run(function, arguments, limits)

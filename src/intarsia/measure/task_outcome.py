@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future
-from typing import Final
+from typing import Final, TypeVar
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
@@ -18,11 +18,13 @@ from intarsia.measure.worker_pool import (
 )
 from intarsia.support.errors import OutputError
 
+Result = TypeVar("Result")
+
 _CRASH_REPORT: Final = "Fatal Python error: "
 
 
-def task_outcome(future: Future[Outcome], timeout_kind: MeasureError) -> Outcome:
-    """Wait for a task, and say how it ended.
+def task_outcome(future: Future[Result], timeout_kind: MeasureError) -> Result | Outcome:
+    """Wait for a task, and return what it has returned, or how its worker has failed.
 
     Args:
         future: The task.

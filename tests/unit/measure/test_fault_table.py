@@ -102,7 +102,7 @@ def table(
         ]
         with quick_testbed(tmp_path, limit_s=8.0 if fault == "loop" else 60.0) as testbed:
             results = Measurer(testbed).measure([as_input(candidate) for candidate in candidates])
-            workers = (*testbed.builder.pool.worker_pids(), *testbed.runner.pool.worker_pids())
+            workers = (*testbed.workers.builders.worker_pids(), *testbed.workers.runner.worker_pids())
         for number, result in enumerate(results):
             assert result is not None
             assert result.error is (MeasureError.OK if number % 5 else expected), result.message

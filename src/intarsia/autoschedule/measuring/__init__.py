@@ -13,7 +13,6 @@ on worker processes
                            from a history to a kernel: the parent's side, the worker's, the compiler's
     schedule_runner, run_schedule, loaded_task, loaded_schedule, run_timing
                            from a kernel to its costs: the parent's side, the worker's
-    worker_failure         how a worker failed
 logs
     record_file, schedule_record, error_numbers
                            v0.6 lines and measurements

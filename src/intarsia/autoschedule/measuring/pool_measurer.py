@@ -21,8 +21,8 @@ from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.testbed.local import PRELOAD
 from intarsia.measure.testbed.run_folder import RunFolder
-from intarsia.measure.timing.host_lock import exclusive_host, shared_host
-from intarsia.measure.worker_pool import TaskStoppedError, WorkerPool
+from intarsia.measure.worker_pool import TaskStoppedError
+from intarsia.measure.workers import Workers
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.support.callbacks import never
@@ -39,6 +39,7 @@ class PoolMeasurer(ClosedOnExit):
     a `with` statement: workers and files end with it.
 
     Attributes:
+        workers: Worker processes.
         builder: Builds schedules.
         runner: Runs what was built.
         tasks: What workers read of tasks.
@@ -46,18 +47,17 @@ class PoolMeasurer(ClosedOnExit):
         batch: So many are built before they are run, so that no build disturbs a run.
         on_measured: Callbacks that are called with each measurement of `measure` at once, so that it is kept
             however this ends. Those of `remeasure` are reported by its caller, with the winner marked.
-        on_wait: Called, with the process that holds the host, if another process builds or times.
         should_stop: Asked before each run; where it is true, measuring ends with a StoppedError.
         wall_clock: Seconds since 1970.
     """
 
+    workers: Workers
     builder: ScheduleBuilder
     runner: ScheduleRunner
     tasks: PreparedTasks
     folder: RunFolder
     batch: int
     on_measured: tuple[OnMeasured, ...] = ()
-    on_wait: Callable[[str], None] | None = None
     should_stop: Callable[[], bool] = never
     wall_clock: Callable[[], float] = time.time
 
@@ -82,31 +82,29 @@ class PoolMeasurer(ClosedOnExit):
             workers: Builds at a time; default: as many as there are cores for us.
             build: What builds a schedule: a function of a module, found there by workers.
             on_measured: As the attribute.
-            on_wait: As the attribute.
+            on_wait: Called, with the process that holds the host, if another process builds or times.
             should_stop: As the attribute.
             parent: Where the folder is made; default: the system's folder for temporary files.
         """
         limits = MeasureOptions() if options is None else options
         folder = RunFolder.open(parent)
-        tasks, pools = folder.path / "tasks", folder.path / "pools"
+        tasks = folder.path / "tasks"
         tasks.mkdir()
-        pools.mkdir()
-        builders = WorkerPool(workers or isa.cores, preload=PRELOAD, folder=pools)
+        started = Workers.start(workers or isa.cores, folder.path / "pools", PRELOAD, on_wait)
         return cls(
-            ScheduleBuilder(builders, build, limits),
-            ScheduleRunner(WorkerPool(1, preload=PRELOAD, folder=pools), limits),
-            PreparedTasks(tasks, builders, isa, limits.seed, limits.reference_seconds),
+            started,
+            ScheduleBuilder(started, build, limits),
+            ScheduleRunner(started, limits),
+            PreparedTasks(tasks, started, isa, limits.seed, limits.reference_seconds),
             folder,
             limits.batch,
             tuple(on_measured),
-            on_wait,
             should_stop,
         )
 
     def close(self) -> None:
         """End the workers, whatever they do, and remove the files."""
-        self.builder.pool.stop()
-        self.runner.pool.stop()
+        self.workers.stop()
         self.folder.close()
 
     def prepare(self, pairs: Sequence[tuple[SearchTask, LoopState]]) -> None:
@@ -127,7 +125,7 @@ class PoolMeasurer(ClosedOnExit):
 
         with (
             _stoppable(),
-            shared_host(on_wait=self.on_wait),
+            self.workers.building(),
             ThreadPoolExecutor(self.tasks.isa.cores) as threads,
         ):
             list(threads.map(build, pairs))
@@ -143,7 +141,7 @@ class PoolMeasurer(ClosedOnExit):
         for first in range(0, len(states), self.batch):
             group = states[first : first + self.batch]
             path, built = self._built(task, group)
-            with _stoppable(), exclusive_host(on_wait=self.on_wait):
+            with _stoppable(), self.workers.running():
                 for state, each in zip(group, built, strict=True):
                     if self.should_stop():
                         raise _stopped()
@@ -159,7 +157,7 @@ class PoolMeasurer(ClosedOnExit):
         """
         path, built = self._built(task, states)
         kernels = [each.kernel for each in built if each.kernel is not None]
-        with _stoppable(), exclusive_host(on_wait=self.on_wait):
+        with _stoppable(), self.workers.running():
             start = time.monotonic()
             raced = iter(self.runner.run_in_turns(path, kernels) if kernels else ())
             seconds = (time.monotonic() - start) / max(1, len(kernels))
@@ -172,7 +170,7 @@ class PoolMeasurer(ClosedOnExit):
 
     def _built(self, task: SearchTask, states: Sequence[LoopState]) -> tuple[Path, list[BuiltSchedule]]:
         """The task's folder, and the kernels."""
-        with _stoppable(), shared_host(on_wait=self.on_wait):
+        with _stoppable(), self.workers.building():
             path = self.tasks.path_of(task)
             return path, self.builder.build(path, states)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from intarsia.autoschedule.measuring.task_folder import TaskFolder, add_reference
 from intarsia.autoschedule.task import SearchTask
-from intarsia.measure.worker_pool import Task, TaskFailedError, TaskRaisedError, TaskStoppedError, WorkerPool
+from intarsia.measure.workers import TaskLimits, Workers
 from intarsia.native.dag import structural_key
 from intarsia.native.machine.isa import Isa
 from intarsia.support.digest import digest_bytes, digest_text
@@ -29,7 +29,7 @@ class PreparedTasks:
 
     Attributes:
         folder: Holds a folder for each task.
-        pool: Whose workers compute reference results.
+        workers: Which compute reference results.
         isa: What code may use.
         seed: Of random contents.
         reference_seconds: Time that a reference result may take.
@@ -37,7 +37,7 @@ class PreparedTasks:
     """
 
     folder: Path
-    pool: WorkerPool
+    workers: Workers
     isa: Isa
     seed: int
     reference_seconds: float
@@ -64,12 +64,9 @@ class PreparedTasks:
     def _write(self, path: Path, task: SearchTask) -> None:
         unfinished = path.with_name(f"{path.name}.new")
         TaskFolder.write(unfinished, task, self.isa, self.seed, self.settings)
-        job = Task(add_reference, (unfinished,), timeout_s=self.reference_seconds)
-        try:
-            self.pool.submit_task(job).result()
-        except TaskStoppedError:
-            raise
-        except TaskFailedError as error:
-            text = error.text if isinstance(error, TaskRaisedError) else error.problem
-            raise ExecutionError(f"the reference result of a task cannot be computed: {text}") from error
+        build = self.workers.start_build(add_reference, (unfinished,), TaskLimits(self.reference_seconds))
+        failure = self.workers.built(build)
+        if failure is not None:
+            problem = f"the reference result of a task cannot be computed: {failure.message}"
+            raise ExecutionError(problem)
         unfinished.rename(path)

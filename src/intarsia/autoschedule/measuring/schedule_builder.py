@@ -12,11 +12,10 @@ from typing import Final, TypeAlias
 
 from intarsia.autoschedule.measuring.build_schedule import BuildFunction, BuiltSchedule
 from intarsia.autoschedule.measuring.measure_options import MeasureOptions
-from intarsia.autoschedule.measuring.worker_failure import worker_failure
-from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.worker_pool import Task, WorkerPool
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.workers import TaskLimits, Workers
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.step_record import StepJson, step_to_json
+from intarsia.native.loop_state.step_record import step_to_json
 
 KEPT_KERNELS: Final = 256
 """Kernels that are kept, because the best are measured again."""
@@ -38,13 +37,13 @@ class ScheduleBuilder:
     """Compiles schedules in workers, as many at a time as there are workers.
 
     Attributes:
-        pool: Where they are built.
+        workers: Where they are built.
         function: What builds one: a function of a module.
         options: With the limits of a build.
         kept: The kernels that were made last.
     """
 
-    pool: WorkerPool
+    workers: Workers
     function: BuildFunction
     options: MeasureOptions
     kept: dict[Key, BuiltSchedule] = field(default_factory=dict)
@@ -71,19 +70,14 @@ class ScheduleBuilder:
         known = self.kept.get(key)
         if known is not None:
             return known
-        return _Build(key, self.pool.submit_task(self._task(path, steps)), time.monotonic())
-
-    def _task(self, path: Path, steps: list[StepJson]) -> Task[BuiltSchedule]:
-        limits = self.options
-        arguments = (path, steps, limits.most_stores)
-        seconds, memory = limits.build_seconds, limits.memory_bytes
-        return Task(self.function, arguments, timeout_s=seconds, memory_bytes=memory)
+        limits = TaskLimits(self.options.build_seconds, self.options.memory_bytes)
+        arguments = (path, steps, self.options.most_stores)
+        return _Build(key, self.workers.start_build(self.function, arguments, limits), time.monotonic())
 
     def _finished(self, begun: _Build) -> BuiltSchedule:
-        failure = worker_failure(begun.future, MeasureError.BUILD_TIMEOUT)
-        if failure is not None:
-            return BuiltSchedule(failure, None, time.monotonic() - begun.start)
-        built = begun.future.result()
+        built = self.workers.built(begun.future)
+        if isinstance(built, Outcome):
+            return BuiltSchedule(built, None, time.monotonic() - begun.start)
         if built.kernel is not None:
             while len(self.kept) >= KEPT_KERNELS:
                 del self.kept[next(iter(self.kept))]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
 from intarsia.autoschedule.measuring.measure_options import MeasureOptions
 from intarsia.autoschedule.measuring.run_schedule import run_in_turns, run_schedule
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
-from intarsia.autoschedule.measuring.worker_failure import worker_failure
 from intarsia.measure.candidate_task import Outcome
-from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.worker_pool import Task, WorkerPool
+from intarsia.measure.workers import TaskLimits, Workers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,13 +20,13 @@ class ScheduleRunner:
     """Checks and times kernels; nothing is built meanwhile, and whoever calls this has the host to itself.
 
     Attributes:
-        pool: Where they run; a pool of one worker.
+        workers: Of which one runs them.
         options: How they are timed, and with what limits.
         best: Seconds of the best schedule of each task, by its folder: what is hopeless beside it is not
             timed for long.
     """
 
-    pool: WorkerPool
+    workers: Workers
     options: MeasureOptions
     best: dict[Path, float] = field(default_factory=dict)
 
@@ -45,10 +43,7 @@ class ScheduleRunner:
         """
         best = inf if by_itself else self.best.get(path, inf)
         arguments = (path, kernel, self.options.timing, best)
-        limits = self.options
-        task = Task(run_schedule, arguments, timeout_s=limits.run_seconds, memory_bytes=limits.memory_bytes)
-        future = self.pool.submit_task(task)
-        outcome = worker_failure(future, MeasureError.RUN_TIMEOUT) or future.result()
+        outcome = self.workers.run(run_schedule, arguments, self._limits)
         if outcome.costs:
             self.best[path] = min(self.best.get(path, inf), statistics.median(outcome.costs))
         return outcome
@@ -63,14 +58,14 @@ class ScheduleRunner:
         Raises:
             TaskStoppedError, CancelledError, PoolBrokenError: As `run`.
         """
-        limits = self.options
-        task = Task(
-            run_in_turns,
-            (path, tuple(kernels), limits.retiming, limits.timing.operand_bytes),
-            timeout_s=(limits.run_seconds + limits.retiming.max_seconds) * len(kernels),
-            memory_bytes=limits.memory_bytes,
-        )
-        future = self.pool.submit_task(task)
-        if worker_failure(future, MeasureError.RUN_TIMEOUT) is None:
-            return future.result()
+        options = self.options
+        arguments = (path, tuple(kernels), options.retiming, options.timing.operand_bytes)
+        seconds = (options.run_seconds + options.retiming.max_seconds) * len(kernels)
+        outcomes = self.workers.run(run_in_turns, arguments, replace(self._limits, seconds=seconds))
+        if not isinstance(outcomes, Outcome):
+            return outcomes
         return [self.run(path, kernel, by_itself=True) for kernel in kernels]
+
+    @property
+    def _limits(self) -> TaskLimits:
+        return TaskLimits(self.options.run_seconds, self.options.memory_bytes)

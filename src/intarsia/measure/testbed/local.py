@@ -24,9 +24,8 @@ from intarsia.measure.reference_task import add_reference
 from intarsia.measure.runner import QUICK, Built, Raced, Runner
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.testbed import Measured
-from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.timing.timing import TimingPolicy
-from intarsia.measure.worker_pool import WorkerPool
+from intarsia.measure.workers import TaskLimits, Workers
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.callbacks import silent
 from intarsia.support.closed_on_exit import ClosedOnExit
@@ -102,22 +101,22 @@ class LocalTestbed(ClosedOnExit):
 
     Attributes:
         host: This machine.
+        workers: Worker processes.
         builder: Builds candidates.
         runner: Runs them.
         folder: Holds workloads and built candidates; removed at the end.
         limits: Time and memory that candidates may take.
         seed: Seed of random inputs.
-        on_wait: Called, with the process that holds the host, if another process builds or times.
         clock: Function that returns seconds.
     """
 
     host: Host
+    workers: Workers
     builder: Builder
     runner: Runner
     folder: RunFolder
     limits: TestbedLimits
     seed: int = 0
-    on_wait: Callable[[str], None] | None = None
     clock: Callable[[], float] = time.monotonic
     _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
     _complete: set[str] = field(default_factory=set)
@@ -157,19 +156,22 @@ class LocalTestbed(ClosedOnExit):
         on_wait = None if on_wait is None else _once(on_wait)
         owned = RunFolder.open(parent)
         folder = owned.path
-        for name in ("built", "constants", "workloads", "pools", "thrown away"):
+        for name in ("built", "constants", "workloads", "thrown away"):
             (folder / name).mkdir()
-        modules, pools = (*PRELOAD, *preload), folder / "pools"
-        builders = WorkerPool(workers or host.cores, preload=modules, folder=pools)
-        runners = WorkerPool(1, preload=modules, folder=pools)
-        builder = Builder(builders, folder / "built", limits.build_seconds, limits.memory_bytes)
-        run = (limits.run_seconds, limits.memory_bytes)
-        runner = Runner(runners, limits.policy, timeout_s=run[0], memory_bytes=run[1], on_wait=on_wait)
-        return cls(host, builder, runner, owned, limits, seed, on_wait)
+        started = Workers.start(workers or host.cores, folder / "pools", (*PRELOAD, *preload), on_wait)
+        memory = limits.memory_bytes
+        builder = Builder(started, folder / "built", TaskLimits(limits.build_seconds, memory))
+        runner = Runner(started, TaskLimits(limits.run_seconds, memory), limits.policy)
+        return cls(host, started, builder, runner, owned, limits, seed)
 
     @cached_property
     def _constants(self) -> ConstantStore:
         return ConstantStore(self.folder.path / "constants")
+
+    @property
+    def on_wait(self) -> Callable[[str], None] | None:
+        """See Testbed.on_wait."""
+        return self.workers.on_wait
 
     @property
     def width(self) -> int:
@@ -186,7 +188,7 @@ class LocalTestbed(ClosedOnExit):
         folder = self._given(workload)
         if workload.digest not in self._complete:
             if workload.expected is None:
-                add_reference(self.runner.pool, folder.path, self.limits.run_seconds)
+                add_reference(self.workers.runner, folder.path, self.limits.run_seconds)
             self._complete.add(workload.digest)
         return folder
 
@@ -206,7 +208,7 @@ class LocalTestbed(ClosedOnExit):
         if not distinct:
             yield
             return
-        with shared_host(on_wait=self.on_wait):
+        with self.workers.building():
             start = self.clock()
             futures = {artifact: self._start_build(item) for artifact, item in distinct.items()}
             yield
@@ -275,8 +277,7 @@ class LocalTestbed(ClosedOnExit):
 
     def close(self) -> None:
         """See Testbed.close."""
-        self.builder.pool.stop()
-        self.runner.pool.stop()
+        self.workers.stop()
         self.folder.close()
 
     def _build(
@@ -284,7 +285,7 @@ class LocalTestbed(ClosedOnExit):
     ) -> Iterator[tuple[MeasureInput, Outcome, float]]:
         for item in inputs:
             self.prepare(item.workload)
-        with shared_host(on_wait=self.on_wait):
+        with self.workers.building():
             start, timed_out_seconds = self.clock(), 0.0
             futures: dict[Path, Future[Outcome] | None] = {}
             earlier: dict[Path, float] = {}
@@ -298,13 +299,13 @@ class LocalTestbed(ClosedOnExit):
                 self._make_room(set(futures), kept_bytes)
             for item in inputs:
                 future = futures[self._artifact(item)]
-                outcome = Outcome() if future is None else self.builder.outcome(future)
+                outcome = Outcome() if future is None else self.workers.built(future)
                 if outcome.error is not MeasureError.OK:
                     self.builder.discard(self._artifact(item))
                     self._kept.pop(self._artifact(item), None)
                 if outcome.error is MeasureError.BUILD_TIMEOUT:
                     # All of it: by this time a later run sees how long the limit was.
-                    timed_out_seconds = seconds = self.builder.timeout_s
+                    timed_out_seconds = seconds = self.builder.limits.seconds
                 else:
                     seconds = max(0.0, self.clock() - start - timed_out_seconds) / len(inputs)
                 yield item, outcome, seconds + earlier.get(self._artifact(item), 0.0)

@@ -184,7 +184,7 @@ def test_workers_that_are_stopped_say_nothing_of_schedules() -> None:
         def stop() -> None:
             while not sign.exists():
                 time.sleep(0.01)
-            measurer.builder.pool.stop()
+            measurer.workers.builders.stop()
 
         with ThreadPoolExecutor(1) as other:
             stopped = other.submit(stop)

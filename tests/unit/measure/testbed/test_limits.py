@@ -13,6 +13,7 @@ from intarsia.measure.measure_input import Candidate
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import TestbedLimits
+from intarsia.measure.workers import TaskLimits
 
 pytestmark = pytest.mark.processes
 
@@ -77,7 +78,7 @@ def test_a_build_that_took_too_long_is_built_again_where_more_time_is_given(
 def test_the_limit_of_a_build_is_not_shared_out_among_others(tmp_path: Path) -> None:
     limit_s = 0.5
     with quick_testbed(tmp_path) as testbed:
-        limited = replace(testbed, builder=replace(testbed.builder, timeout_s=limit_s))
+        limited = replace(testbed, builder=replace(testbed.builder, limits=TaskLimits(limit_s)))
         several = [Candidate("test bad to build", {"fault": "loop", "number": number}) for number in range(3)]
         results = Measurer(limited).measure([as_input(each) for each in several])
     for result in results:
