@@ -52,6 +52,19 @@ class RunTiming:
             if not getattr(self, name) > 1:
                 raise UsageError(f"{name} is {getattr(self, name)}; expected a number above 1")
 
+    @property
+    def policy(self) -> TimingPolicy:
+        """The samples as a policy; a schedule needs no warm-up, as it was called to check its result."""
+        return TimingPolicy(
+            warmup_seconds=0.0,
+            warmup_calls=1,
+            repeats=self.repeats,
+            min_repeats=self.min_repeats,
+            min_repeat_seconds=self.sample_seconds,
+            max_seconds=self.max_seconds,
+            flush_cache=self.flush_cache,
+        )
+
 
 RETIMING: Final = TimingPolicy(
     warmup_seconds=0.01, warmup_calls=2, repeats=21, min_repeats=7, min_repeat_seconds=0.004, max_seconds=0.3

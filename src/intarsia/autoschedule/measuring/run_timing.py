@@ -8,7 +8,7 @@ from typing import Final
 
 from intarsia.autoschedule.measuring.measure_options import RunTiming
 from intarsia.measure.timing.clock import MONOTONIC_CLOCK, Clock
-from intarsia.measure.timing.timing import MAX_CALLS, TimingPolicy, take_sample
+from intarsia.measure.timing.timing import MAX_CALLS, TimingPolicy, take_sample, take_samples
 
 _COLD_RATIO: Final = 1.5
 """How much longer a first call takes at most than the others, if it takes long at all."""
@@ -37,18 +37,11 @@ def time_run(
         limit = timing.clear_ratio * best_seconds
     if first_seconds > max(_COLD_RATIO * limit, _LONG_SECONDS):
         return (first_seconds,)
-    policy = TimingPolicy(min_repeat_seconds=timing.sample_seconds, flush_cache=timing.flush_cache)
     start = clock()
-    typical = take_sample(function, 1, TimingPolicy(min_repeat_seconds=0.0), clock).seconds
-    if min(first_seconds, typical) > limit:  # twice, so that no disturbance of one call decides
-        return (min(first_seconds, typical),)
-    samples = [typical] if typical >= timing.sample_seconds and not timing.flush_cache else []
-    calls = min(MAX_CALLS, max(1, math.ceil(timing.sample_seconds / typical)))
-    while len(samples) < timing.repeats:
-        before = clock()
-        samples.append(take_sample(function, calls, policy, clock).seconds)
-        now = clock()
-        is_spent = (now - start) + (now - before) > timing.max_seconds * 1e9
-        if len(samples) >= timing.min_repeats and is_spent:
-            break  # another one would exceed the budget
-    return tuple(samples)
+    typical = take_sample(function, 1, TimingPolicy(min_repeat_seconds=0.0), clock)
+    if min(first_seconds, typical.seconds) > limit:  # twice, so that no disturbance of one call decides
+        return (min(first_seconds, typical.seconds),)
+    is_long = typical.seconds >= timing.sample_seconds and not timing.flush_cache
+    calls = min(MAX_CALLS, max(1, math.ceil(timing.sample_seconds / typical.seconds)))
+    samples = take_samples(function, calls, timing.policy, clock, start, [typical] if is_long else ())
+    return tuple(sample.seconds for sample in samples)

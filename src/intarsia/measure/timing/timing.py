@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from intarsia.measure.timing.cache_flush import cache_flush_of_this_machine
@@ -133,14 +133,7 @@ def time_function(
     """
     start = clock()
     calls = warm_up(function, policy, clock)
-    samples: list[Sample] = []
-    while len(samples) < policy.repeats:
-        before = clock()
-        samples.append(take_sample(function, calls, policy, clock))
-        now = clock()
-        if len(samples) >= policy.min_repeats and (now - start) + (now - before) > policy.max_seconds * 1e9:
-            break  # another repeat like this one would exceed the budget
-    return timing_of(samples)
+    return timing_of(take_samples(function, calls, policy, clock, start))
 
 
 def warm_up(function: Callable[[], object], policy: TimingPolicy, clock: Clock) -> int:
@@ -163,6 +156,34 @@ def _is_warm(policy: TimingPolicy, calls: int, seconds: float) -> bool:
     if calls >= MAX_CALLS or seconds >= policy.max_seconds * WARMUP_SHARE:
         return True
     return calls >= policy.warmup_calls and seconds >= policy.warmup_seconds
+
+
+def take_samples(
+    function: Callable[[], object],
+    calls: int,
+    policy: TimingPolicy,
+    clock: Clock,
+    start: int,
+    first: Sequence[Sample] = (),
+) -> list[Sample]:
+    """Take samples until there are `policy.repeats`, or the time is used up.
+
+    Args:
+        function: Function to time.
+        calls: Calls in a row (see `take_sample`).
+        policy: Limits of the timing.
+        clock: Function that returns the time in nanoseconds.
+        start: Time from which `policy.max_seconds` count.
+        first: Samples that were taken before, and count.
+    """
+    samples = list(first)
+    while len(samples) < policy.repeats:
+        before = clock()
+        samples.append(take_sample(function, calls, policy, clock))
+        now = clock()
+        if len(samples) >= policy.min_repeats and (now - start) + (now - before) > policy.max_seconds * 1e9:
+            break  # another sample like this one would exceed the budget
+    return samples
 
 
 def take_sample(
