@@ -172,6 +172,7 @@ def tune(
             on_note=on_note or silent,
             should_stop=should_stop or never,
             proves=until_proven,
+            schedule_seconds=schedule_seconds or 0.0,
         )
         result = run.tune(start)
     if not locked and not result.stopped:

@@ -74,6 +74,7 @@ class TuneRun:
         on_note: Function that is called with sentences for people.
         should_stop: Function that returns true to end the run with the measurements so far.
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
+        schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
     """
 
     workload: Workload
@@ -92,6 +93,7 @@ class TuneRun:
     on_note: Callable[[str], object]
     should_stop: Callable[[], bool]
     proves: bool = False
+    schedule_seconds: float = 0.0
 
     def tune(self, start: float) -> TuneResult:
         """Measure all candidates, and return the winner.
@@ -267,7 +269,7 @@ class TuneRun:
             contest=contest,
             workload=self.workload,
             targets=self.targets,
-            seconds=self._search_seconds,
+            seconds=self._search_seconds + self.schedule_seconds,
             trials=self.trials,
             seed=self.seed,
             searches=self.searches,

@@ -9,6 +9,7 @@ import pytest
 from intarsia.driver import run_search
 from intarsia.driver.machine_bound import MachineBound
 from intarsia.driver.run_search import RunSearch
+from intarsia.driver.tune_run import TuneRun
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
@@ -66,3 +67,27 @@ def test_a_program_at_the_bound_is_not_searched(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_bound_that_a_program_beats_was_measured_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reason(monkeypatch, 1.2) == ""
+
+
+def test_a_requested_search_of_schedules_leaves_other_passes_their_time() -> None:
+    """Of a minute with `--schedules` half is for schedules, and 60 % of the rest for all other passes."""
+    model = search(Results()).workload
+    run = TuneRun(
+        workload=model,
+        testbed=None,  # type: ignore[arg-type]  # nothing is measured
+        patience=1.0,
+        build_patience=1.0,
+        database=None,
+        targets=(),
+        seconds=30.0,
+        trials=None,
+        seed=0,
+        searches=True,
+        passes=(),
+        plan=None,
+        report=silent,
+        on_note=silent,
+        should_stop=never,
+        schedule_seconds=30.0,
+    )
+    assert run._search(Results()).seconds == 30.0 + 18.0  # type: ignore[arg-type]  # as above
