@@ -36,7 +36,8 @@ def test_convolutions_count_by_their_multiply_adds() -> None:
     types = "%x: Tensor[(1, 8, 10, 10), float32], %w: Tensor[(8, 8, 3, 3), float32]"
     graph = main_graph(program(f"def @main({types}) {{ Relu(Conv(%x, %w, pads=[1, 1, 1, 1])) }}"))
     conv, relu = (work_shares(graph)[index] for index in calls(graph))
-    multiply_adds, values, weights = 8 * 8 * 9 * 100, 8 * 100 * 4, 8 * 8 * 9 * 4
+    # Of three taps at ten positions two read padding, in each dimension.
+    multiply_adds, values, weights = 8 * 8 * 28 * 28, 8 * 100 * 4, 8 * 8 * 9 * 4
     expected = 1 + multiply_adds / MULTIPLY_ADDS_PER_BYTE + 2 * values + weights
     assert conv / relu == pytest.approx(expected / (1 + 2 * values))
 

@@ -37,6 +37,7 @@ TIR_PASSES = [
     "VectorizeLoop",
     "MarkSmallLoops",
     "RegisterPromotion",
+    "SkipPadding",
     "StorageRewrite",
     "UnrollLoop",
     "Simplify",
