@@ -75,12 +75,14 @@ class Facts:
         registers: Names of the buffers that are kept in registers.
         constant_loops: Identities of the loops that are expanded for them.
         row_ends: For each of them the largest index in the last dimension that is used, plus 1.
+        row_buffers: Whether all vectorised loops that access a buffer are rows, by name and number of lanes.
     """
 
     prim_func: PrimFunc
     registers: frozenset[str] = frozenset()
     constant_loops: frozenset[int] = frozenset()
     row_ends: dict[str, int] = field(default_factory=dict)
+    row_buffers: dict[tuple[str, int], bool] = field(default_factory=dict)
     _contents: dict[int, Contents] = field(default_factory=dict)
     _plans: dict[int, AccessPlan | None] = field(default_factory=dict)
     _forms: Forms = field(default_factory=dict)
@@ -129,6 +131,17 @@ class Facts:
     def loads(self, statement: Statement) -> list[Load]:
         """Return the loads of a statement's scalars, including those in indices."""
         return [load for scalar in scalars(statement) for load in reads_of(scalar, self._reads).loads]
+
+    def vector_loops_of(self, name: str) -> list[For]:
+        """Return the innermost vectorised loops that access a buffer."""
+        loops = [visit.statement for visit in walk(self.prim_func.body) if visit.event is Event.ENTER]
+        return [
+            loop
+            for loop in loops
+            if isinstance(loop, For) and loop.kind is ForKind.VECTORIZED
+            for inside in [self.contents(loop.body)]
+            if not inside.has_vectors and name in inside.stores | inside.loads
+        ]
 
     def plan(self, access: Load | Store) -> AccessPlan | None:
         """Return the plan of an access whose indices are affine in loop variables, else None."""

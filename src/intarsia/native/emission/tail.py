@@ -40,17 +40,32 @@ def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
     # As many elements as a narrower vector has take one, unless they call functions for whole vectors.
     if rest.bit_count() == 1 and not any(isinstance(one, Intrinsic) for one in inside):
         return None
-    if not _is_row(state, loop.body, loop.var.name, inside, width):
+    if not _is_row(state, loop, inside, width):
+        return None
+    # Vectors of one width everywhere: others would take the registers apart in each iteration.
+    contents = state.kernel.facts.contents(loop.body)
+    held = (contents.stores | contents.loads) & state.kernel.facts.registers
+    if not all(_has_rows_only(state, name, width) for name in held):
         return None
     return constant_mask(tuple(lane < rest for lane in range(width)))
 
 
-def _is_row(state: FunctionState, body: Statement, var: str, inside: list[Scalar], width: int) -> bool:
-    """Return whether a body only stores contiguous elements, computed from contiguous or shared ones."""
-    statements = [visit.statement for visit in walk(body) if visit.event is Event.ENTER]
+def _has_rows_only(state: FunctionState, name: str, width: int) -> bool:
+    """Return whether all vectorised loops that access a buffer in registers are rows."""
+    facts = state.kernel.facts
+    if (name, width) not in facts.row_buffers:
+        facts.row_buffers[name, width] = all(
+            _is_row(state, loop, _scalars(loop.body), width) for loop in facts.vector_loops_of(name)
+        )
+    return facts.row_buffers[name, width]
+
+
+def _is_row(state: FunctionState, loop: For, inside: list[Scalar], width: int) -> bool:
+    """Return whether a loop only stores contiguous elements, computed from contiguous or shared ones."""
+    statements = [visit.statement for visit in walk(loop.body) if visit.event is Event.ENTER]
     accesses = [one for one in (*statements, *inside) if isinstance(one, (Load, Store))]
     return all(isinstance(one, Store) for one in statements) and all(
-        _is_near(state, access, var, width) for access in accesses
+        _is_near(state, access, loop.var.name, width) for access in accesses
     )
 
 
@@ -61,9 +76,10 @@ def _is_near(state: FunctionState, access: Load | Store, var: str, width: int) -
     step = dict(plan.terms).get(var, 0)
     if step == 0:
         return isinstance(access, Load)
-    if buffer.name in state.registers.places and prod(buffer.shape[:-1]) != 1 and buffer.shape[-1] % width:
+    is_held = buffer.name in state.kernel.facts.registers
+    if is_held and prod(buffer.shape[:-1]) != 1 and buffer.shape[-1] % width:
         return False  # lanes that are off would take the next row apart
-    is_near = step == 1 or (step == 2 and isinstance(access, Load) and buffer.name in state.memory)
+    is_near = step == 1 or (step == 2 and isinstance(access, Load) and not is_held)
     return is_near and stored_bytes(buffer.dtype) >= _LEAST_BYTES
 
 

@@ -81,6 +81,24 @@ def test_lanes_of_other_iterations_stay(isa: Isa) -> None:
     np.testing.assert_allclose(y, whole, rtol=1e-6)
 
 
+def test_registers_have_vectors_of_one_width() -> None:
+    """Elements five apart are read in narrower vectors, so their sums are cleared and stored in such."""
+    text = emit_llvm(
+        parsed(
+            """def prim @f(x: Buffer[(9, 35), float32], y: Buffer[(7,), float32]) {
+              alloc t: Buffer[(8,), float32, register] {
+                for vectorized j in 7 { t[j] = 0f32; }
+                for k in 9 { for vectorized j in 7 { t[j] = t[j] + x[k, j * 5]; } }
+                for vectorized j in 7 { y[j] = t[j] + x[0, j]; }
+              }
+            }"""
+        ),
+        "k",
+        AVX2,
+    ).text
+    assert "<8 x float>" not in text
+
+
 SUMS = """def prim @f(x: Buffer[(9, 2), float32], w: Buffer[(9, 7), float32], y: Buffer[(2, 7), float32]) {
   alloc t: Buffer[(2, 8), float32, register] {
     for unrolled i in 2 { for vectorized j in 7 { t[i, j] = 0f32; } }
