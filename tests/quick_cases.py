@@ -41,8 +41,15 @@ def mark_other_cases(items: Sequence[pytest.Item], is_whole_file: bool = False) 
         return
     tests = defaultdict[tuple[object, ...], list[pytest.Item]](list)
     for item in _quick(items, "quick_tests"):
-        tests[(item.path,)].append(item)
+        if not _stays(item):
+            tests[(item.path,)].append(item)
     _mark_all_but_some("quick_tests", tests.values())
+
+
+def _stays(item: pytest.Item) -> bool:
+    """Return whether `quick_tests` names the test: it reaches code that no other test of `make test` does."""
+    marker = item.get_closest_marker("quick_tests")
+    return marker is not None and item.name in marker.kwargs.get("also", ())
 
 
 def _quick(items: Sequence[pytest.Item], marker: str) -> list[pytest.Item]:

@@ -17,7 +17,7 @@ from intarsia.measure.database.place import Place
 from intarsia.measure.measure_result import MeasureError
 from intarsia.toolchain.this_host import this_host
 
-pytestmark = pytest.mark.quick_tests(8)
+pytestmark = pytest.mark.quick_tests(8, also=["test_export_import_and_merge"])
 
 WORKLOAD = "7c5d0000aaaa"
 NEWEST = 1_790_000_000.0  # 2026-09-21 14:13

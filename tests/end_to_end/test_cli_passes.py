@@ -27,7 +27,7 @@ from intarsia.transform import (
 from intarsia.transform.pass_registry import holding_pass
 from intarsia.transform.pipeline import holding_pipeline
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(14, also=["test_an_option_type_is_described"])
 
 WRONG = """
 from intarsia.ir import Call, Op

@@ -9,7 +9,7 @@ from tests.end_to_end.command_line import within
 from tests.forged_artifacts import replace_kernels, save
 from tests.unit.runtime.test_artifact_trust import calls_system
 
-pytestmark = pytest.mark.quick_tests(3)
+pytestmark = pytest.mark.quick_tests(3, also=["test_signing"])
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import UNCONSTRAINED, DeviceType, VirtualDevice
 from intarsia.transform import Pass, PassContext
 
-pytestmark = pytest.mark.quick_tests(50)
+pytestmark = pytest.mark.quick_tests(50, also=["test_scenarios_keep_their_devices[OutlineBodies]"])
 
 PASSES = {str(item).splitlines()[0]: item for item in every_pass()}
 LEVEL = PassContext(opt_level=9)

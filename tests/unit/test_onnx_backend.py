@@ -13,7 +13,9 @@ from intarsia.onnx_backend import BackendIsNotSupposedToImplementIt, IntarsiaBac
 from intarsia.support.errors import CompileError, InputError, InvalidModelError
 from intarsia.toolchain import targets
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(
+    14, also=["test_run_node[NativeBackend]", "test_run_node_on_a_sequence_and_an_absent_value"]
+)
 
 FLOAT = TensorProto.FLOAT
 X = np.array([[-1.0, 2.0]], np.float32)

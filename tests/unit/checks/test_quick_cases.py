@@ -53,8 +53,8 @@ class FakeItem:
 
 
 def test_so_many_tests_of_a_file_are_quick() -> None:
-    few = pytest.mark.quick_tests(2)
-    items = [FakeItem("in processes", few, pytest.mark.processes), *(FakeItem(name, few) for name in "abcd")]
+    few = pytest.mark.quick_tests(2, also=["e"])
+    items = [FakeItem("in processes", few, pytest.mark.processes), *(FakeItem(name, few) for name in "abcde")]
     mark_other_cases(cast("list[pytest.Item]", items), is_whole_file=True)
     assert [item.name for item in items if "slow" in item.marks] == []
     mark_other_cases(cast("list[pytest.Item]", items))

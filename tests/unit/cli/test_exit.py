@@ -19,7 +19,9 @@ from intarsia.support.errors import (
     VerificationError,
 )
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(
+    14, also=["test_max_elements_bounds_the_models_of_a_command", "test_nobody_reads"]
+)
 
 
 def outcome(*arguments: str) -> tuple[int, str, str]:

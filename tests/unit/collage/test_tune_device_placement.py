@@ -32,7 +32,7 @@ from intarsia.target import Host, Target, VirtualDevice
 from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.target_options import marked_functions
 
-pytestmark = pytest.mark.quick_tests(10)
+pytestmark = pytest.mark.quick_tests(10, also=["test_malformed_devices_are_refused[number]"])
 
 DEVICES = tuple(
     f'VirtualDevice(cpu:{number}, target="cpu -toolchain=reference -threads=1")' for number in range(2)

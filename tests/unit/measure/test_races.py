@@ -16,8 +16,6 @@ from intarsia.measure.race.result import DropReason, RaceEnd
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed.local import LocalTestbed
 
-pytestmark = pytest.mark.processes
-
 THIRD_TURN = 4
 """The call of a kernel in the third turn: each turn calls once, and the first one before that to warm up."""
 
@@ -123,6 +121,7 @@ def test_who_fails_in_a_turn_is_withdrawn_and_the_others_go_on(
     assert samples(race, "fast") >= 3
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
@@ -152,6 +151,7 @@ def test_who_goes_wrong_while_it_is_timed_alone_is_wrong(testbed: LocalTestbed) 
     assert outcomes[0].message.startswith("in poisoned memory: ")
 
 
+@pytest.mark.processes
 def test_who_cannot_be_built_does_not_start(testbed: LocalTestbed) -> None:
     race = raced(testbed, {"bad": bad_to_build(1, "abort"), "good": bad_to_build(1)})
     assert race.result is not None

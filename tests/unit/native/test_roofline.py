@@ -21,7 +21,6 @@ def test_the_slower_of_operations_and_bytes_bounds_a_kernel() -> None:
     assert replace(memory, cached_bytes=moved).bound(flop, moved) == pytest.approx(CALL + moved / 4e6)
 
 
-@pytest.mark.slow
 def test_this_machine_has_a_peak_and_a_bandwidth() -> None:
     roofline = Roofline.measured(Isa.host(), 1)
     assert roofline.peak > 1e8

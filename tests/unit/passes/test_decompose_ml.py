@@ -16,7 +16,19 @@ from intarsia.passes import DecomposeMl
 from intarsia.passes.decompose_ml import ml_obstacle
 from intarsia.transform import PassContext
 
-pytestmark = pytest.mark.quick_tests(18)
+pytestmark = pytest.mark.quick_tests(
+    18,
+    also=[
+        "test_classifier_with_probit",
+        "test_damaged_trees_are_left_alone",
+        "test_features_side_by_side",
+        "test_forms_that_engines_do_not_agree_about_are_left_alone",
+        "test_one_hot_of_integers",
+        "test_operators_on_columns[LinearRegressor-attributes0]",
+        "test_operators_on_columns[Normalizer-attributes4]",
+        "test_strings_are_left_alone",
+    ],
+)
 
 FEATURES = 4
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]

@@ -23,7 +23,13 @@ from intarsia.target import Target
 from intarsia.toolchain.native.simplified import simplified
 from intarsia.transform import Pass, PassContext
 
-pytestmark = pytest.mark.quick_tests(7)
+pytestmark = pytest.mark.quick_tests(
+    7,
+    also=[
+        "test_a_scan_takes_any_number_of_steps_and_sequences",
+        "test_other_forms_stay[parameter without default]",
+    ],
+)
 
 STEPS, FEATURES, WIDTH = 5, 3, 4
 OPERATORS = ("RNN", "GRU", "LSTM")
@@ -133,7 +139,7 @@ def layers(draw: st.DrawFn) -> ModelProto:
     )
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 @given(layers(), st.sampled_from([DecomposeRecurrent(), RecurrentToScan()]))
 def test_the_steps_compute_what_the_operator_does(model: ModelProto, item: Pass) -> None:
     inputs = inputs_of(model)

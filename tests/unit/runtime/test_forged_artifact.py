@@ -84,7 +84,6 @@ def test_any_value_of_a_manifest_replaced(toolchain: str, tmp_path: Path) -> Non
     assert refused > 20
 
 
-@pytest.mark.slow
 def test_any_value_of_a_native_blob_replaced(native: Path) -> None:
     head, body = blob_parts((native / BLOB).read_bytes())
     weights = {name: np.zeros((32, 32), np.float32) for name in manifest_of(native)["kernels"][0]["weights"]}

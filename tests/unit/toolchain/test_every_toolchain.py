@@ -15,7 +15,14 @@ from intarsia.runtime.kernel import Array, ClosableKernel, KernelSource, Value
 from intarsia.support.errors import CompileError, UsageError
 from intarsia.toolchain import toolchain, usable_toolchains
 
-pytestmark = pytest.mark.quick_tests(110)
+pytestmark = pytest.mark.quick_tests(
+    110,
+    also=[
+        "test_computes_and_allocates_results[native-layout_transform]",
+        "test_computes_and_allocates_results[onnxruntime-weight int4]",
+        "test_computes_and_allocates_results[openvino-float8_e4m3fn]",
+    ],
+)
 
 HAS_TORCH = any(each.name == "torch" for each in usable_toolchains())  # it is an extra
 TOOLCHAINS = ("native", "onnxruntime", "openvino", "reference", *(["torch"] if HAS_TORCH else []))

@@ -19,7 +19,7 @@ from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.onnxruntime.session import session_options
 from intarsia.toolchain.openvino.properties import model_options, refuse_unmet_options
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(14, also=["test_results_stay_what_they_are[wide_vectors=False]"])
 
 CASES = [
     pytest.param(option, value, id=f"{option.name}={value}")

@@ -27,7 +27,7 @@ from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
 from intarsia.toolchain import toolchain
 
-pytestmark = pytest.mark.quick_tests(18)
+pytestmark = pytest.mark.quick_tests(18, also=["test_supported_calls_are_right[onnxruntime-BitShift-1]"])
 
 NAMES = ("onnxruntime", "openvino")
 

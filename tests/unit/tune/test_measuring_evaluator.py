@@ -34,8 +34,6 @@ from intarsia.tune import (
 )
 from intarsia.tune.run_control import RunControl
 
-pytestmark = pytest.mark.processes
-
 POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=3, min_repeats=3, min_repeat_seconds=0)
 TARGET = Target("cpu -toolchain=onnxruntime -threads=1")
 
@@ -126,6 +124,7 @@ def test_a_measurement_without_a_cost_has_failed(testbed: LocalTestbed) -> None:
     assert (found.perf, found.fate) == (inf, "its measurement has no cost")
 
 
+@pytest.mark.processes
 def test_candidates_beyond_the_budget_have_failed(testbed: LocalTestbed) -> None:
     found = evaluator(testbed, control=RunControl(trials=0)).evaluate([Trace(branches())])
     assert found[0].perf == inf

@@ -26,7 +26,9 @@ from intarsia.native.loop_state.record import Record, RecordResult, RecordTask
 from intarsia.native.lowering import lower
 from intarsia.support.errors import DatabaseError
 
-pytestmark = pytest.mark.quick_tests(11)
+pytestmark = pytest.mark.quick_tests(
+    11, also=["test_nothing_is_saved_and_loaded", "test_records_whose_history_does_not_fit_are_passed_over"]
+)
 
 States = tuple[LoopState, ...]
 MACHINE = Machine(32, 16, 32 * 1024, 512 * 1024, 4)

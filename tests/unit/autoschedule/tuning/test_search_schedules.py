@@ -34,7 +34,7 @@ from intarsia.support.errors import ExecutionError, StoppedError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host
 
-pytestmark = pytest.mark.quick_tests(8)
+pytestmark = pytest.mark.quick_tests(8, also=["test_failures_are_counted_by_kind"])
 
 TARGET = Target("cpu -toolchain=native -threads=2")
 PEAK = 1e9

@@ -19,8 +19,6 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.testbed.local import LocalTestbed
 
-pytestmark = pytest.mark.processes
-
 X = np.array([-1.5, 2.0], np.float32)
 
 

@@ -32,8 +32,6 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.target import Target
 
-pytestmark = pytest.mark.processes
-
 RIGHT = spec("right", graph_style_rule(lambda _: True))
 REFERENCE = spec("reference", reference_rule())
 HOST = PartitionSpec("host", Target("cpu"), host_rule())
@@ -110,6 +108,7 @@ def test_known_ones_are_not_measured_again(measurer: Measurer) -> None:
     assert not all(each.was_known for each in first)
 
 
+@pytest.mark.processes
 def test_a_second_look_is_taken_once(measurer: Measurer) -> None:
     """Both measurements count, and a later run finds both."""
     mod = program(CHAIN)
@@ -202,6 +201,7 @@ def test_what_every_run_costs_is_taken_off(measurer: Measurer) -> None:
     assert least.low <= least.cost.seconds <= least.high
 
 
+@pytest.mark.processes
 def test_candidates_see_the_programs_own_values(measurer: Measurer) -> None:
     """Random numbers are no valid indices of three rows: 0 to 7 are drawn."""
     mod = program("""
@@ -215,6 +215,7 @@ def test_candidates_see_the_programs_own_values(measurer: Measurer) -> None:
         assert found.cost.is_value, found.message
 
 
+@pytest.mark.processes
 def test_candidates_in_branches_are_measured_on_random_values(measurer: Measurer) -> None:
     mod = program("def @main(%x: T, %f: Tensor[(), bool]) { if (%f) { Abs(Relu(%x)) } else { %x } }")
     asked = candidates(mod, RIGHT, "Abs+Relu", "Relu+Abs", "Abs")
@@ -273,6 +274,7 @@ def test_what_cannot_stand_alone(measurer: Measurer) -> None:
     assert "calls @main, so that it cannot stand alone" in found.message
 
 
+@pytest.mark.processes
 def test_files_of_candidates_are_removed(measurer: Measurer, testbed: LocalTestbed) -> None:
     before = {path.name for path in (testbed.folder.path / "workloads").iterdir()}
     mod = program(CHAIN.replace("Abs", "Neg"))

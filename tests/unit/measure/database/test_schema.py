@@ -17,7 +17,7 @@ from intarsia.measure.database.rows import plain_record, row_of
 from intarsia.measure.database.tables import META, METADATA, RECORDS
 from intarsia.support.errors import DatabaseError
 
-pytestmark = pytest.mark.quick_tests(9)
+pytestmark = pytest.mark.quick_tests(9, also=["test_a_version_that_is_too_old[sqlite]"])
 
 
 def execute(place: str, *statements: str) -> None:

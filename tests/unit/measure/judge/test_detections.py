@@ -18,7 +18,14 @@ from intarsia.measure.judge.steps.suppression_check import SuppressionCheck
 from intarsia.op import call, tuple_get
 from intarsia.passes import partition_whole
 
-pytestmark = pytest.mark.quick_tests(12)
+pytestmark = pytest.mark.quick_tests(
+    12,
+    also=[
+        "test_it_is_known_which_results_have_a_row_for_each_box[flattened-0]",
+        "test_it_is_known_which_results_have_a_row_for_each_box[sum of all-None]",
+        "test_other_selections_are_caught[gathered]",
+    ],
+)
 
 SIZE, BOXES, CLASSES = 64, 40, 3
 FORMS = ("gathered", "joined", "with rows", "ranked")

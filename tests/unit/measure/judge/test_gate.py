@@ -19,7 +19,7 @@ from intarsia.op import call, tuple_get
 from intarsia.passes import partition_whole
 from intarsia.runtime.kernel import TOOLCHAINS
 
-pytestmark = pytest.mark.quick_tests(7)
+pytestmark = pytest.mark.quick_tests(7, also=["test_results_that_agree_against_the_reference_are_found"])
 
 
 def product() -> IRModule:

@@ -21,7 +21,7 @@ from intarsia.measure.timing.interleaved import (
 )
 from intarsia.measure.timing.timing import Timing, TimingPolicy
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(14, also=["test_a_comparison_of_different_numbers_of_rounds"])
 
 MS = 1_000_000
 POLICY = TimingPolicy(

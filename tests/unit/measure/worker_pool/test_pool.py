@@ -25,7 +25,13 @@ from intarsia.measure.worker_pool import (
 from intarsia.measure.worker_pool.process_tree import children
 from intarsia.support.errors import UsageError
 
-pytestmark = pytest.mark.quick_tests(9)
+pytestmark = pytest.mark.quick_tests(
+    9,
+    also=[
+        "test_a_task_that_is_told_to_end_can_clean_up",
+        "test_a_worker_that_dies_between_tasks_takes_none_with_it",
+    ],
+)
 
 MEBIBYTE = bad_tasks.MEBIBYTE
 

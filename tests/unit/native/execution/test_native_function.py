@@ -19,7 +19,9 @@ from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.support.errors import ArtifactError, ExecutionError, InputError, UsageError
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(
+    14, also=["test_index_out_of_bounds_is_an_error", "test_missing_kernel", "test_number_of_arrays"]
+)
 
 F4 = np.dtype("f4")
 

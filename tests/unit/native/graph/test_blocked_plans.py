@@ -23,7 +23,9 @@ from intarsia.op import call
 from intarsia.passes import default_heuristic
 from intarsia.transform import PassContext
 
-pytestmark = pytest.mark.quick_tests(5)
+pytestmark = pytest.mark.quick_tests(
+    5, also=["test_shuffled_channels_that_are_read_in_other_shapes_are_copied"]
+)
 
 ISA = Isa.host()
 SETS = sorted(x86_sets().items())

@@ -14,7 +14,9 @@ from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 
-pytestmark = pytest.mark.quick_tests(12)
+pytestmark = pytest.mark.quick_tests(
+    12, also=["test_little_work_needs_no_threads", "test_one_thread_needs_no_parallel_loop"]
+)
 
 SETS = x86_sets()
 PROGRAMS = {**WORKLOADS, **HARD}

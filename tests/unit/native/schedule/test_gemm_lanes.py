@@ -26,7 +26,7 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.op import call
 
-pytestmark = pytest.mark.quick_tests(11)
+pytestmark = pytest.mark.quick_tests(11, also=["test_a_transposed_matrix_that_others_read_stays"])
 
 SETS = x86_sets()
 SIZES = ((1, 37, 33), (2, 1, 64), (3, 5, 64), (4, 53, 70), (7, 100, 131), (8, 19, 64), (13, 29, 257))

@@ -33,7 +33,15 @@ from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.native.version import own_sources
 from intarsia.toolchain.protocol import Available, Unavailable
 
-pytestmark = pytest.mark.quick_tests(13)
+pytestmark = pytest.mark.quick_tests(
+    13,
+    also=[
+        "test_a_damaged_blob_is_refused_and_the_source_compiled[weight]",
+        "test_offers_what_has_a_rule_and_a_static_shape",
+        "test_refuses_other_shapes_and_types",
+        "test_without_llvmlite_a_source_is_not_compiled",
+    ],
+)
 
 SourceOf = Callable[..., KernelSource]
 WEIGHT = aligned_array(np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32))

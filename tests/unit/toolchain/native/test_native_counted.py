@@ -19,7 +19,7 @@ from intarsia.toolchain.native.blob import read_blob, write_blob
 from intarsia.toolchain.native.build import build_region
 from intarsia.toolchain.native.counted import counted_obstacle
 
-pytestmark = pytest.mark.quick_tests(7)
+pytestmark = pytest.mark.quick_tests(7, also=["test_without_a_limit_nothing_is_kept"])
 
 
 def native(model: Any) -> Any:

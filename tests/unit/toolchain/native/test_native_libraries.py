@@ -23,7 +23,7 @@ from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.toolchain.native import libraries
 from intarsia.toolchain.native.libraries import LoadedLibrary, library_symbols
 
-pytestmark = pytest.mark.quick_tests(9)
+pytestmark = pytest.mark.quick_tests(9, also=["test_a_missing_library_is_a_clear_error"])
 
 Floats = npt.NDArray[np.float32]
 

@@ -14,7 +14,7 @@ from tests.compute_rule_checks import check
 from tests.effort import examples
 from tests.onnx_models import onnxruntime_outputs
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(14, also=["test_col2im"])
 
 Array = npt.NDArray[Any]
 
@@ -158,7 +158,7 @@ def test_col2im(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
     SEEDS,
 )
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80, quick=8), deadline=None)
 def test_grid_sample(mode: str, padding: str, is_aligned: int, extents: list[int], seed: int) -> None:
     is_refused = (mode, padding) == (
         "cubic",

@@ -17,7 +17,9 @@ from tests.effort import examples
 from intarsia.native import te
 from intarsia.native.te.operators import NotCoveredError, compute, compute_call_of
 
-pytestmark = pytest.mark.quick_tests(36)
+pytestmark = pytest.mark.quick_tests(
+    36, also=["test_expand_and_tile", "test_operators_of_intarsia", "test_pad"]
+)
 
 Array = npt.NDArray[Any]
 

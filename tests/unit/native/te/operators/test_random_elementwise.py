@@ -15,8 +15,6 @@ from tests.unit.native.te.operators.checked_call import Array, check, make_call
 
 from intarsia.ir import AttrValue
 
-pytestmark = pytest.mark.quick_tests(30)
-
 FLOATS = ("float32", "float64", "float16")
 SIGNED = ("int8", "int32", "int64")
 INTEGERS = (*SIGNED, "uint8", "uint32", "uint64")

@@ -14,7 +14,9 @@ from tests.unit.native.te.operators.test_random_elementwise import SPECIAL, valu
 
 from intarsia.ir import Call, TensorType, with_fields
 
-pytestmark = pytest.mark.quick_tests(12)
+pytestmark = pytest.mark.quick_tests(
+    12, also=["test_along_an_axis[Hardmax]", "test_layer_normalization", "test_normalization_of_channels"]
+)
 
 FLOATS = ("float32", "float64", "float16")
 INTEGERS = ("int32", "int64")

@@ -24,7 +24,7 @@ from intarsia.native.te.operators import (
 )
 from intarsia.native.te.operators.resize_coordinates import MODES
 
-pytestmark = pytest.mark.quick_tests(10)
+pytestmark = pytest.mark.quick_tests(10, also=["test_crop_and_resize"])
 
 Array = npt.NDArray[Any]
 
