@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.model_gates import model_gate
 
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, Op, post_order
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.judge.gate import Gate, run_arrays
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op.operator_predicate import operator_predicate
 from intarsia.passes import partition_whole
 from intarsia.target import Target
@@ -25,7 +26,7 @@ def test_a_model_runs_wholly_on_native_kernels(name: str) -> None:
     calls = [expr for expr in post_order(mod["main"]) if isinstance(expr, Call) and isinstance(expr.op, Op)]
     assert sorted({str(call.op) for call in calls if not is_native(call)}) == []
     inputs = random_inputs(mod["main"], 0)
-    gate = Gate.for_module(mod, inputs)
+    gate = model_gate(name, mod, inputs)
     for threads in THREADS:
         after = partition_whole(mod, Target(f"cpu -toolchain=native -threads={threads}"))
         marks = [function.attrs.get("Compiler") for function in after.graph_functions.values()]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.model_gates import model_gate
 
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, IRModule, Op, post_order
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.judge.gate import Gate, run_arrays
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op import verify
 from intarsia.op.operator_predicate import holding_operator_predicate, operator_predicate
 from intarsia.passes import partition_for
@@ -30,7 +31,7 @@ def regions(mod: IRModule) -> dict[str, int]:
 def test_a_whole_model_is_one_region_and_computes_the_same(name: str) -> None:
     mod = from_onnx(build_model(name, 0))
     inputs = random_inputs(mod["main"], 0)
-    gate = Gate.for_module(mod, inputs)
+    gate = model_gate(name, mod, inputs)
     for engine in ENGINES:
         after = partition_for(mod, engine)
         verify(after)
@@ -46,7 +47,7 @@ def test_two_engines_share_a_model(name: str) -> None:
     """One engine gets the matrix products and convolutions, the other what is left."""
     mod = from_onnx(build_model(name, 0))
     inputs = random_inputs(mod["main"], 0)
-    gate = Gate.for_module(mod, inputs)
+    gate = model_gate(name, mod, inputs)
     heavy = {"Conv", "MatMul", "Gemm"}
     with holding_operator_predicate(
         "onnxruntime", lambda found: isinstance(found.op, Op) and found.op.name in heavy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from tests.model_gates import model_gate
 from tests.onnx_models import onnxruntime_outputs
 
 import intarsia as ia
@@ -45,7 +46,7 @@ def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -
     assert structural_equal(again["main"].body, module["main"].body)
 
     inputs = random_inputs(module["main"])
-    gate = Gate.for_module(module, inputs)
+    gate = model_gate(name, module, inputs)
     original = gate.check(onnxruntime_outputs(model, inputs))
     assert original.passed, f"the import changed the meaning: {original.message}"
     assert all(np.isfinite(array).all() for array in gate.expected)

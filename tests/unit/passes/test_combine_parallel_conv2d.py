@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.model_gates import model_gate
 from tests.parallel_programs import constant, convolutions, image, program
 from tests.pass_checks import (
     assert_facts_kept,
@@ -32,7 +33,7 @@ from intarsia.ir import (
     with_fields,
 )
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.judge.gate import Gate, run_arrays
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op import call, tuple_get, verify
 from intarsia.passes import CombineParallelConv2D, partition_whole
 from intarsia.support.errors import UsageError
@@ -392,7 +393,7 @@ def test_inception(name: str, most: int) -> None:
     assert convs(after) <= most < convs(module)
     assert CombineParallelConv2D(2)(after) is after
     inputs = random_inputs(module["main"])
-    gate = Gate.for_module(module, inputs)
+    gate = model_gate(name, module, inputs)
     built = ia.build(partition_whole(after, ia.Target.for_toolchain("onnxruntime")))
     report = gate.check(run_arrays(built, inputs))
     assert report.passed, report.message

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.model_gates import model_gate
 from tests.parallel_programs import constant, image, products, program
 from tests.pass_checks import (
     assert_facts_kept,
@@ -29,7 +30,7 @@ from intarsia.ir import (
     Var,
 )
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.judge.gate import Gate, run_arrays
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op import call, verify
 from intarsia.passes import CombineParallelMatMul, partition_whole
 
@@ -214,7 +215,7 @@ def test_transformers(name: str) -> None:
         assert operator_counts(after)["MatMul"] < operator_counts(module)["MatMul"]
     assert combine(after) is after
     inputs = random_inputs(module["main"])
-    gate = Gate.for_module(module, inputs)
+    gate = model_gate(name, module, inputs)
     built = ia.build(partition_whole(after, ia.Target.for_toolchain("onnxruntime")))
     report = gate.check(run_arrays(built, inputs))
     assert report.passed, report.message

@@ -16,6 +16,7 @@ from tests.layout_programs import (
     to_first,
     to_last,
 )
+from tests.model_gates import model_gate
 from tests.parallel_programs import constant
 from tests.pass_checks import assert_facts_kept, assert_same_results, checked, operator_counts
 
@@ -39,7 +40,7 @@ from intarsia.ir import (
     with_fields,
 )
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.judge.gate import Gate, run_arrays
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op import absent, call, tuple_get, verify
 from intarsia.passes import ConvertLayout, partition_whole
 from intarsia.support.errors import UsageError
@@ -433,7 +434,7 @@ def test_models_channels_last(name: str, toolchain: str) -> None:
     assert LAST(after) is after
     assert transposes(after) <= 3
     inputs = random_inputs(module["main"])
-    gate = Gate.for_module(module, inputs)
+    gate = model_gate(name, module, inputs)
     built = ia.build(partition_whole(after, ia.Target.for_toolchain(toolchain)))
     report = gate.check(run_arrays(built, inputs))
     assert report.passed, report.message
