@@ -33,3 +33,8 @@ def examples(full: int, quick: int = QUICK_EXAMPLES) -> int:
         "half": max(quick, full // 2),
         "full": full,
     }[settings.get_current_profile_name()]
+
+
+def is_full_effort() -> bool:
+    """Return whether this run tries everything, as `make slow` does and CI does not."""
+    return settings.get_current_profile_name() == "full"

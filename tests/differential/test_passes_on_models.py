@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from tests.effort import is_full_effort
 from tests.every_pass import every_pass
 from tests.model_gates import model_gate
 
@@ -19,7 +20,9 @@ from intarsia.passes import partition_whole
 from intarsia.target import Target
 from intarsia.transform import PassContext
 
-QUICK = ("bert_tiny", "gpt2_tiny", "mnist", "squeezenet")
+LIKE_SMALLER = {"bert_base": "bert_tiny", "gpt2": "gpt2_tiny", "vgg19": "alexnet", "zfnet512": "alexnet"}
+"""Large models, with a smaller one that has all their operators."""
+WITH_ALL_EFFORT = pytest.mark.skipif(not is_full_effort(), reason="a smaller model has its operators")
 PASSES = every_pass()
 ENGINE = Target("cpu -toolchain=onnxruntime")
 HALF = {"ToMixedPrecision": 0.05}
@@ -35,7 +38,7 @@ def model(name: str) -> tuple[IRModule, Gate]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow) for item in zoo()],
+    [pytest.param(item.name, marks=WITH_ALL_EFFORT if item.name in LIKE_SMALLER else ()) for item in zoo()],
 )
 def test_every_pass_keeps_the_results(name: str) -> None:
     mod, gate = model(name)
