@@ -14,7 +14,7 @@ from tests.end_to_end.command_line import Outcome, within
 
 from intarsia.frontend.zoo import build_model
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(14, also=["test_messages[truncated file]"])
 
 NPY_HELP = "write --input FILE.npz, --input name=FILE.npy, or --input FILE.npy for a model with one input"
 

@@ -21,7 +21,7 @@ from intarsia.support.errors import IntarsiaError, InvalidModelError
 
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "bool")
 EDGE = st.sampled_from([0, 1, LARGE - 1, LARGE, LARGE + 1, 5 * LARGE])
-SETTINGS = settings(max_examples=examples(80, quick=2), deadline=None)
+SETTINGS = settings(max_examples=examples(80), deadline=None)
 
 
 @st.composite

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.quick_tests(
         "test_features_side_by_side",
         "test_forms_that_engines_do_not_agree_about_are_left_alone",
         "test_one_hot_of_integers",
+        "test_operators_on_columns[Imputer-attributes5]",
         "test_operators_on_columns[LinearRegressor-attributes0]",
         "test_operators_on_columns[Normalizer-attributes4]",
         "test_strings_are_left_alone",

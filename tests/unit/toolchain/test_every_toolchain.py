@@ -18,6 +18,7 @@ from intarsia.toolchain import toolchain, usable_toolchains
 pytestmark = pytest.mark.quick_tests(
     110,
     also=[
+        "test_a_closed_kernel_lets_go_and_says_so[string-onnxruntime]",
         "test_computes_and_allocates_results[native-layout_transform]",
         "test_computes_and_allocates_results[onnxruntime-weight int4]",
         "test_computes_and_allocates_results[openvino-float8_e4m3fn]",

@@ -27,7 +27,18 @@ from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
 from intarsia.toolchain import toolchain
 
-pytestmark = pytest.mark.quick_tests(18, also=["test_supported_calls_are_right[onnxruntime-BitShift-1]"])
+pytestmark = pytest.mark.quick_tests(
+    18,
+    also=[
+        "test_refused_calls_fail[onnxruntime-Mod-3]",
+        "test_refused_calls_fail[openvino-BitShift-16]",
+        "test_refused_calls_fail[openvino-Mod-9]",
+        "test_refused_calls_fail[openvino-Resize-14]",
+        "test_supported_calls_are_right[onnxruntime-BitShift-1]",
+        "test_supported_calls_are_right[openvino-Tile-9]",
+        "test_wrong_calls_are_wrong[openvino-Resize-1]",
+    ],
+)
 
 NAMES = ("onnxruntime", "openvino")
 

@@ -24,7 +24,7 @@ from intarsia.native.loop_state.steps import (
     SplitStep,
 )
 
-pytestmark = pytest.mark.quick_tests(8)
+pytestmark = pytest.mark.quick_tests(8, also=["test_micro_kernels_are_mutated_only_where_they_are_searched"])
 
 OPTIONS = SpaceOptions()
 

@@ -37,7 +37,7 @@ from intarsia.ir import IRModule
 from intarsia.op import verify
 from intarsia.runtime.kernel import TOOLCHAINS
 
-pytestmark = pytest.mark.quick_tests(9)
+pytestmark = pytest.mark.quick_tests(9, also=["test_toolchains_in_conflict_are_invalid_together"])
 
 CHAIN = "def @main(%x: T) { Exp(Relu(Tanh(Sqrt(Exp(Neg(%x)))))) }"
 RESIDUAL = """def @main(%x: T) {

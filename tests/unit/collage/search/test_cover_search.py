@@ -18,7 +18,7 @@ from intarsia.collage.search import (
     search,
 )
 
-pytestmark = pytest.mark.quick_tests(14)
+pytestmark = pytest.mark.quick_tests(14, also=["test_conflicts_without_a_way_out"])
 
 CHAIN = ((), (0,), (1,))
 

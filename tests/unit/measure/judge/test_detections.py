@@ -21,6 +21,7 @@ from intarsia.passes import partition_whole
 pytestmark = pytest.mark.quick_tests(
     12,
     also=[
+        "test_it_is_known_which_results_have_a_row_for_each_box[cut off-None]",
         "test_it_is_known_which_results_have_a_row_for_each_box[flattened-0]",
         "test_it_is_known_which_results_have_a_row_for_each_box[sum of all-None]",
         "test_other_selections_are_caught[gathered]",

@@ -22,9 +22,12 @@ pytestmark = pytest.mark.quick_tests(
     14,
     also=[
         "test_elements_at_a_bound_are_on_no_side_of_a_step[Clip]",
-        "test_what_is_zero_in_all_runs_is_not_selected",
         "test_elements_near_a_step_may_be_selected_or_not[False]",
+        "test_indices_of_unknown_number_that_were_reshaped_are_judged_by_their_numbers",
         "test_inputs_that_are_not_sorted_may_be_in_any_order",
+        "test_plants_in_selections[narrow]",
+        "test_rows_of_equal_scores_may_be_gathered_in_either_order[GatherND]",
+        "test_what_is_zero_in_all_runs_is_not_selected",
     ],
 )
 

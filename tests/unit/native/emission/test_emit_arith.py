@@ -34,6 +34,7 @@ pytestmark = pytest.mark.quick_tests(
     30,
     also=[
         "test_casts[host-bfloat16-uint32]",
+        "test_casts[host-uint32-int32]",
         "test_float64_is_rounded_once[float16]",
         "test_fma_rounds_once[host-float32]",
     ],

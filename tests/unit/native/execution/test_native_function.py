@@ -20,7 +20,14 @@ from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.support.errors import ArtifactError, ExecutionError, InputError, UsageError
 
 pytestmark = pytest.mark.quick_tests(
-    14, also=["test_index_out_of_bounds_is_an_error", "test_missing_kernel", "test_number_of_arrays"]
+    14,
+    also=[
+        "test_arrays_that_do_not_fit[is a list, and no NumPy array]",
+        "test_arrays_that_do_not_fit[is read-only, and the kernel writes to it]",
+        "test_index_out_of_bounds_is_an_error",
+        "test_missing_kernel",
+        "test_number_of_arrays",
+    ],
 )
 
 F4 = np.dtype("f4")

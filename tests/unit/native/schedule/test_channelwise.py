@@ -22,7 +22,7 @@ from intarsia.native.te.operators.blocked_pooling import (
 )
 from intarsia.native.te.operators.windows import Window
 
-pytestmark = pytest.mark.quick_tests(7)
+pytestmark = pytest.mark.quick_tests(7, also=["test_average_pool[one-sided-False]"])
 
 # channels, size, taps, stride, dilation, pads
 WINDOWS = {

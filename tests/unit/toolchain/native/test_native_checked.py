@@ -24,6 +24,7 @@ from intarsia.tune.passes import TuneFlags
 pytestmark = pytest.mark.quick_tests(
     18,
     also=[
+        "test_a_saved_program_is_checked[object code]",
         "test_an_index_out_of_range_at_either_end_is_an_error_of_the_call[ReverseSequence of inner steps-2]",
         "test_an_index_out_of_range_at_either_end_is_an_error_of_the_call[RotaryEmbedding-2]",
     ],

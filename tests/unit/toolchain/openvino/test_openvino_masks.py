@@ -18,7 +18,13 @@ from intarsia.runtime.executable import Executable
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.toolchain.openvino.integers import lost_bits, mask_limits
 
-pytestmark = pytest.mark.quick_tests(9)
+pytestmark = pytest.mark.quick_tests(
+    9,
+    also=[
+        "test_a_product_that_something_else_reads_is_refused",
+        "test_numbers_that_no_truth_value_is_read_from_are_no_masks",
+    ],
+)
 
 OPENVINO = ia.Target.for_toolchain("openvino")
 LENGTH = 16

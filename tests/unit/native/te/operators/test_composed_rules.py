@@ -27,7 +27,7 @@ def floats(seed: int, *shape: int, dtype: Any = np.float64) -> Array:
 
 
 @given(SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SEEDS, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_attention(
     batch: int, heads: int, repeats: int, queries: int, keys: int, size: int, seed: int, data: st.DataObject
 ) -> None:
@@ -54,7 +54,7 @@ def _shapes(heads: int, repeats: int, queries: int, keys: int, size: int) -> lis
 
 
 @given(SMALL, SMALL, SMALL, SMALL, SEEDS, st.integers(0, 1))
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_attention_with_past(past: int, now: int, heads: int, size: int, seed: int, is_causal: int) -> None:
     q, k, v = (floats(seed + i, 2, heads, now, size) for i in range(3))
     old_k, old_v = (floats(seed + i, 2, heads, past, size) for i in (4, 5))
@@ -78,7 +78,7 @@ def test_scores_of_attention(mode: int) -> None:
 
 
 @given(SMALL, SMALL, SMALL, st.sampled_from((2, 4, 6)), st.integers(0, 1), st.booleans(), SEEDS, st.data())
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50, quick=6), deadline=None)
 def test_rotary_embedding(
     batch: int,
     heads: int,
@@ -138,7 +138,7 @@ def test_einsum_of_integers() -> None:
 
 
 @given(SMALL, SMALL, SMALL, SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(0, 1), SEEDS)
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_col2im(
     channels: int, rows: int, columns: int, taps: int, stride: int, dilation: int, pad: int, seed: int
 ) -> None:

@@ -43,7 +43,7 @@ def test_zeros_of_shape() -> None:
 
 
 @given(st.integers(0, 4), st.integers(0, 4), st.integers(-5, 5), st.sampled_from((1, 6, 10, 9)))
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_eye_like(rows: int, columns: int, k: int, dtype: int) -> None:
     kinds: dict[int, Any] = {1: np.float32, 6: np.int32, 10: np.float16, 9: np.bool_}
     wanted = np.eye(rows, columns, k, dtype=kinds[dtype])
@@ -54,13 +54,13 @@ RANGED = st.sampled_from((np.int64, np.int32, np.float32, np.float64))
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.sampled_from((-3, -1, 1, 2)), RANGED)
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_range(start: int, limit: int, step: int, dtype: Any) -> None:
     check("Range", *(np.array(each, dtype) for each in (start, limit, step)))
 
 
 @given(SHAPES, st.integers(-4, 4), st.integers(-4, 4))
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_shape_and_size(shape: tuple[int, ...], start: int, end: int) -> None:
     x = np.zeros(shape, np.float32)
     check("Size", x, expected=[np.array(x.size)])
@@ -69,7 +69,7 @@ def test_shape_and_size(shape: tuple[int, ...], start: int, end: int) -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=3).map(tuple), st.integers(-5, 5), st.integers(0, 1))
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_trilu(shape: tuple[int, ...], k: int, upper: int) -> None:
     x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
     wanted = (np.triu if upper else np.tril)(x, k)
@@ -97,7 +97,7 @@ def test_elements_at_indices_that_are_wrapped() -> None:
 
 
 @given(SHAPES.filter(lambda shape: 0 not in shape))
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_flat_positions(shape: tuple[int, ...]) -> None:
     positions = te.compute(shape, lambda *i: flat(i, shape), "positions")
     (values,) = evaluate([positions], {})

@@ -15,7 +15,7 @@ from tests.effort import examples
 
 from intarsia.native.te.operators import NotCoveredError, compute, compute_call_of
 
-pytestmark = pytest.mark.quick_tests(22)
+pytestmark = pytest.mark.quick_tests(22, also=["test_tensor_scatter[-2-linear]"])
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +44,7 @@ def tuples(seed: int, shape: tuple[int, ...], extents: tuple[int, ...]) -> Array
 
 
 @given(SHAPES, st.lists(st.integers(0, 3), max_size=2).map(tuple), SEEDS, st.data())
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_gather(shape: tuple[int, ...], count: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     dtype = data.draw(st.sampled_from((np.int64, np.int32)))
@@ -52,7 +52,7 @@ def test_gather(shape: tuple[int, ...], count: tuple[int, ...], seed: int, data:
 
 
 @given(SHAPES, SEEDS, st.data())
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_gather_elements(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     own = tuple(data.draw(st.integers(0, n)) for n in shape)
@@ -65,7 +65,7 @@ def test_gather_elements(shape: tuple[int, ...], seed: int, data: st.DataObject)
 
 
 @given(SHAPES, SEEDS, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_gather_nd(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     batch = data.draw(st.integers(0, len(shape) - 1))
     count = data.draw(st.integers(1, len(shape) - batch))
@@ -78,7 +78,7 @@ REDUCTIONS = st.sampled_from(("none", "add", "mul", "max", "min"))
 
 
 @given(SHAPES, REDUCTIONS, SEEDS, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_scatter_elements(shape: tuple[int, ...], reduction: str, seed: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     count = tuple(data.draw(st.integers(0, n)) for n in shape)
@@ -105,7 +105,7 @@ def _scattered(x: Array, index: Array, updates: Array, axis: int, reduction: str
 
 
 @given(SHAPES, REDUCTIONS, SEEDS, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_scatter_nd(shape: tuple[int, ...], reduction: str, seed: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(shape)))
     more = tuple(data.draw(st.lists(st.integers(1, 3), max_size=2)))
@@ -151,7 +151,7 @@ def test_tensor_scatter(mode: str, axis: int) -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=2).map(tuple), SEEDS, st.data())
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_one_hot(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape) - 1, len(shape)))
     depth = data.draw(st.integers(1, 4))
@@ -161,7 +161,7 @@ def test_one_hot(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2), st.booleans(), SEEDS)
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_reverse_sequence(batch: int, steps: int, inner: int, is_time_first: bool, seed: int) -> None:
     shape = (steps, batch) if is_time_first else (batch, steps)
     lengths = np.random.default_rng(seed).integers(0, steps + 1, batch)
@@ -173,7 +173,7 @@ SHAPES_OF_ALL = st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple)
 
 
 @given(SHAPES_OF_ALL, st.booleans(), st.booleans(), SEEDS, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_cumulation(
     shape: tuple[int, ...], is_exclusive: bool, is_reverse: bool, seed: int, data: st.DataObject
 ) -> None:
@@ -203,7 +203,7 @@ def test_narrow_floats_are_summed_in_float32(dtype: Any) -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), st.booleans(), SEEDS, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_top_k(shape: tuple[int, ...], is_largest: bool, seed: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     count = data.draw(st.integers(0, shape[axis]))

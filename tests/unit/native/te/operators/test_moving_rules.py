@@ -45,7 +45,7 @@ def ints(*values: int) -> Array:
 
 
 @given(SHAPES, st.data())
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_concat_and_split(shape: tuple[int, ...], data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     lengths = data.draw(st.lists(EXTENTS, min_size=1, max_size=5))
@@ -72,7 +72,7 @@ BOUNDS = st.integers(-7, 7) | st.sampled_from((-(2**63), 2**63 - 1))
 
 
 @given(SHAPES, st.data())
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80, quick=6), deadline=None)
 def test_slice(shape: tuple[int, ...], data: st.DataObject) -> None:
     axes = data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True, min_size=1))
     starts, ends = ([data.draw(BOUNDS) for _ in axes] for _ in range(2))
@@ -99,7 +99,7 @@ def test_slice_of_leading_axes() -> None:
 
 
 @given(SHAPES, st.sampled_from(("constant", "edge", "reflect", "wrap")), st.data())
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80, quick=6), deadline=None)
 def test_pad(shape: tuple[int, ...], mode: str, data: st.DataObject) -> None:
     axes = data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True, min_size=1))
     low = 0 if mode == "constant" else 1
@@ -133,7 +133,7 @@ def test_pad_without_elements_to_repeat() -> None:
 
 
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=3), st.data())
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_center_crop_pad(shape: list[int], data: st.DataObject) -> None:
     axes = data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True, min_size=1))
     sizes = ints(*(data.draw(st.integers(1, 7)) for _ in axes))
@@ -141,14 +141,14 @@ def test_center_crop_pad(shape: list[int], data: st.DataObject) -> None:
 
 
 @given(SHAPES, st.data())
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 def test_transpose(shape: tuple[int, ...], data: st.DataObject) -> None:
     check("Transpose", numbers(shape))
     check("Transpose", numbers(shape), perm=tuple(data.draw(st.permutations(range(len(shape))))))
 
 
 @given(SHAPES, SHAPES, st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_reshape(left: tuple[int, ...], right: tuple[int, ...], data: st.DataObject) -> None:
     """Two shapes of the same factors, grouped differently."""
     factors = [n for n in (*left, *right) if n]
@@ -189,7 +189,7 @@ def test_every_type_keeps_its_bits(dtype: Any) -> None:
 
 
 @given(SHAPES, st.data())
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_expand_and_tile(shape: tuple[int, ...], data: st.DataObject) -> None:
     wanted = [n if n != 1 or data.draw(st.booleans()) else data.draw(EXTENTS) for n in shape]
     behind = wanted[data.draw(st.integers(0, len(wanted))) :]

@@ -37,7 +37,7 @@ def scales(seed: int, *shape: int) -> Array:
 
 
 @given(SHAPES, NARROW, SEEDS, st.booleans(), st.data())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_quantize_and_dequantize(
     shape: tuple[int, ...], dtype: Any, seed: int, is_per_axis: bool, data: st.DataObject
 ) -> None:
@@ -78,7 +78,7 @@ def test_narrow_types_are_not_covered() -> None:
 
 
 @given(SHAPES.filter(lambda shape: 0 not in shape), SEEDS, st.sampled_from((0.0, 3.0, -3.0)))
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_dynamic_quantization(shape: tuple[int, ...], seed: int, middle: float) -> None:
     x = floats(seed, shape, 1.0) + np.float32(middle)
     check("DynamicQuantizeLinear", x, outputs=3, tolerance=1e-6)
@@ -100,7 +100,7 @@ MATRICES = st.sampled_from(
 
 
 @given(MATRICES, BYTES, BYTES, SEEDS)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 def test_products(shapes: tuple[tuple[int, ...], ...], left: Any, right: Any, seed: int) -> None:
     a, b = integers(seed, shapes[0], left), integers(seed + 1, shapes[1], right)
     zeros = integers(seed, (), left), integers(seed + 2, (), right)
@@ -140,7 +140,7 @@ def test_scales_of_one_element() -> None:
 
 
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), BYTES, SEEDS, st.data())
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 def test_convolutions(
     group: int, taps: int, stride: int, dilation: int, dtype: Any, seed: int, data: st.DataObject
 ) -> None:

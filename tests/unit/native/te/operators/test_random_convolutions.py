@@ -13,7 +13,7 @@ from tests.unit.native.te.operators.checked_call import Array, check, make_call
 from tests.unit.native.te.operators.sliding import FLOATS, Slide, attributes, seeded, slides
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80, quick=6), deadline=None)
 @given(
     found=slides(),
     batch=st.integers(0, 2),
@@ -56,7 +56,7 @@ def conv_by_definition(x: Array, weight: Array, bias: Array | None, found: list[
 
 
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20, quick=6), deadline=None)
 @given(found=slides(pads=False))
 def test_conv_with_automatic_padding(auto_pad: str, found: list[Slide]) -> None:
     x = seeded((1, 2, *(slide.extent for slide in found)))
@@ -78,7 +78,7 @@ def _automatic(slide: Slide, auto_pad: str) -> Slide:
     return Slide(slide.extent, slide.taps, slide.stride, slide.dilation, pads)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 @given(
     found=slides(),
     groups=st.integers(1, 3),

@@ -62,7 +62,7 @@ BINARY: list[tuple[str, tuple[str, ...], dict[str, AttrValue]]] = [
 
 
 @pytest.mark.parametrize(("name", "dtypes", "attrs"), BINARY)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(data=st.data())
 def test_two_arguments(
     name: str, dtypes: tuple[str, ...], attrs: dict[str, AttrValue], data: st.DataObject
@@ -71,7 +71,7 @@ def test_two_arguments(
         check(make_call(name, *data.draw(same(dtypes, 2)), **attrs))
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 @given(same(INTEGERS, 2))
 def test_integer_quotients_round_towards_zero_and_never_trap(pair: list[Array]) -> None:
     wide = [each.astype(object) for each in pair]
@@ -91,7 +91,7 @@ def _quotient(x: int, y: int, limits: np.iinfo[np.signedinteger]) -> int:
     return int(limits.min) if quotient > int(limits.max) else quotient
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(same(FLOATS, 3))
 def test_means(arrays: list[Array]) -> None:
     with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ UNARY: list[tuple[str, tuple[str, ...], dict[str, AttrValue]]] = [
 
 
 @pytest.mark.parametrize(("name", "dtypes", "attrs"), UNARY)
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(12, quick=6), deadline=None)
 @given(data=st.data())
 def test_one_argument(
     name: str, dtypes: tuple[str, ...], attrs: dict[str, AttrValue], data: st.DataObject
@@ -159,7 +159,7 @@ DEFINED: list[tuple[str, dict[str, AttrValue], Callable[[Array], Array]]] = [
 
 
 @pytest.mark.parametrize(("name", "attrs", "definition"), DEFINED)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(data=st.data())
 def test_one_argument_by_definition(
     name: str, attrs: dict[str, AttrValue], definition: Callable[[Array], Array], data: st.DataObject
@@ -174,7 +174,7 @@ def test_one_argument_by_definition(
 @pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, 0.5, -1.0, 0.0, -0.5, 2.5])
 @pytest.mark.parametrize("knows", [False, True])
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(10, quick=6), deadline=None)
 @given(data=st.data())
 def test_powers(exponent: float, knows: bool, data: st.DataObject) -> None:
     (base,) = data.draw(same(("float32", "float64"), 1))
@@ -185,7 +185,7 @@ def test_powers(exponent: float, knows: bool, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("knows", [False, True])
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(data=st.data(), bounds=st.tuples(st.booleans(), st.booleans()))
 def test_clip(knows: bool, data: st.DataObject, bounds: tuple[bool, bool]) -> None:
     (x,) = data.draw(same(NUMBERS, 1))
@@ -195,13 +195,13 @@ def test_clip(knows: bool, data: st.DataObject, bounds: tuple[bool, bool]) -> No
     check(make_call("Clip", x, low, high), knows=knows)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(data=st.data(), dtype=st.sampled_from((*NUMBERS, "bool")))
 def test_where(data: st.DataObject, dtype: str) -> None:
     check(make_call("Where", *data.draw(arguments(("bool", dtype, dtype), 3))))
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(same(FLOATS, 2))
 def test_prelu(pair: list[Array]) -> None:
     x, slope = np.broadcast_arrays(*pair)

@@ -15,7 +15,7 @@ from tests.unit.native.te.operators.checked_call import Array, check, make_call
 from tests.unit.native.te.operators.sliding import Slide, attributes, seeded, slides
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80, quick=6), deadline=None)
 @given(
     name=st.sampled_from(["MaxPool", "AveragePool", "LpPool"]),
     found=slides(),
@@ -69,7 +69,7 @@ def _pooled(name: str, elements: Array, paddings: int, p: int) -> Array:
             return np.asarray((np.abs(elements) ** p).sum(-1) ** (1 / p))
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50, quick=6), deadline=None)
 @given(found=slides(), storage_order=st.integers(0, 1), dtype=st.sampled_from(["float32", "int8", "uint8"]))
 def test_positions_of_pooled_elements(found: list[Slide], storage_order: int, dtype: str) -> None:
     extents = tuple(slide.extent for slide in found)

@@ -10,7 +10,7 @@ from tests.unit.native.te.operators.checked_call import check, make_call
 from tests.unit.native.te.operators.sliding import FLOATS, seeded
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 @given(data=st.data(), dtype=st.sampled_from(["float32", "float64", "float16", "int32", "uint64"]))
 def test_matmul(data: st.DataObject, dtype: str) -> None:
     sizes = st.integers(0, 4)
@@ -29,7 +29,7 @@ def test_matmul(data: st.DataObject, dtype: str) -> None:
     check(make_call("MatMul", *pair), [expected], length=k)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 @given(
     sizes=st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)),
     turned=st.tuples(st.integers(0, 1), st.integers(0, 1)),

@@ -15,7 +15,13 @@ from tests.unit.native.te.operators.test_random_elementwise import SPECIAL, valu
 from intarsia.ir import Call, TensorType, with_fields
 
 pytestmark = pytest.mark.quick_tests(
-    12, also=["test_along_an_axis[Hardmax]", "test_layer_normalization", "test_normalization_of_channels"]
+    12,
+    also=[
+        "test_along_an_axis[Hardmax]",
+        "test_layer_normalization",
+        "test_lp_normalization[2]",
+        "test_normalization_of_channels",
+    ],
 )
 
 FLOATS = ("float32", "float64", "float16")
@@ -46,7 +52,7 @@ REDUCED = [
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 @pytest.mark.parametrize(("name", "dtypes"), REDUCED)
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 @given(data=st.data())
 def test_reductions(name: str, dtypes: tuple[str, ...], data: st.DataObject) -> None:
     x, axes, keepdims, noop = data.draw(reductions(dtypes))
@@ -67,7 +73,7 @@ def _cancellation(x: Array, axes: Array | None) -> float:
     return float(np.max(sizes[known] / sums[known], initial=1.0))
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=6), deadline=None)
 @given(data=st.data())
 def test_log_sum_exp_of_infinities(data: st.DataObject) -> None:
     x, axes, keepdims, _ = data.draw(reductions(("float64", "float32")))
@@ -97,7 +103,7 @@ def test_means_of_integers_round_towards_zero(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60, quick=6), deadline=None)
 @given(data=st.data(), keepdims=st.integers(0, 1), last=st.integers(0, 1))
 def test_positions_of_extremes(name: str, data: st.DataObject, keepdims: int, last: int) -> None:
     shape = data.draw(FULL)
@@ -114,7 +120,7 @@ def test_positions_of_extremes(name: str, data: st.DataObject, keepdims: int, la
 
 
 @pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "Hardmax"])
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 @given(data=st.data(), scale=st.sampled_from([1.0, 1000.0]))
 def test_along_an_axis(name: str, data: st.DataObject, scale: float) -> None:
     shape = data.draw(FULL)
@@ -133,7 +139,7 @@ def seeded(*shape: int, dtype: str = "float32", seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30, quick=6), deadline=None)
 @given(
     shape=FULL,
     data=st.data(),
@@ -158,7 +164,7 @@ def test_layer_normalization(
     check(call, expected, 10_000 * math.prod(tail))
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(shape=FULL, data=st.data(), dtype=st.sampled_from(["float32", "float64"]))
 def test_rms_normalization(shape: tuple[int, ...], data: st.DataObject, dtype: str) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -168,7 +174,7 @@ def test_rms_normalization(shape: tuple[int, ...], data: st.DataObject, dtype: s
     )
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20, quick=6), deadline=None)
 @given(shape=st.lists(st.integers(1, 4), min_size=3, max_size=5).map(tuple), dtype=st.sampled_from(FLOATS))
 def test_normalization_of_channels(shape: tuple[int, ...], dtype: str) -> None:
     x, channels = seeded(*shape, dtype=dtype), shape[1]
@@ -182,7 +188,7 @@ def test_normalization_of_channels(shape: tuple[int, ...], dtype: str) -> None:
     check(make_call("InstanceNormalization", x, scale, bias), [expected.astype(dtype)], 100 * x.size)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(
     channels=st.integers(1, 7),
     size=st.one_of(st.integers(1, 5), st.integers(8, 11)),
@@ -201,7 +207,7 @@ def test_lrn(channels: int, size: int, beta: float, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2])
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20, quick=6), deadline=None)
 @given(shape=FULL, data=st.data())
 def test_lp_normalization(p: int, shape: tuple[int, ...], data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -216,7 +222,7 @@ def shaped(call: Call, x: Array) -> Call:
     return with_fields(call, checked_type=TensorType.of(x))
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25, quick=6), deadline=None)
 @given(
     batch=st.integers(0, 2),
     groups=st.integers(1, 3),

@@ -24,7 +24,7 @@ from intarsia.native.te.operators import (
 )
 from intarsia.native.te.operators.resize_coordinates import MODES
 
-pytestmark = pytest.mark.quick_tests(10, also=["test_crop_and_resize"])
+pytestmark = pytest.mark.quick_tests(10, also=["test_aspect_ratio[not_larger]", "test_crop_and_resize"])
 
 Array = npt.NDArray[Any]
 
@@ -46,7 +46,7 @@ def sizes(*values: int) -> Array:
 
 
 @given(EXTENTS, EXTENTS, EXTENTS, EXTENTS, st.sampled_from(PLAIN_MODES), st.sampled_from(ROUNDINGS))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150, quick=6), deadline=None)
 def test_nearest_to_sizes(h: int, w: int, rows: int, columns: int, mode: str, rounding: str) -> None:
     attrs: dict[str, Any] = {
         "coordinate_transformation_mode": mode,
@@ -60,7 +60,7 @@ SCALES = st.sampled_from((0.3, 0.5, 0.6, 1 / 3, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.
 
 
 @given(EXTENTS, SCALES, st.sampled_from(PLAIN_MODES), st.sampled_from(ROUNDINGS))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150, quick=6), deadline=None)
 def test_nearest_by_scales(extent: int, scale: float, mode: str, rounding: str) -> None:
     assume(math.floor(extent * scale) >= 1)
     assume(_is_exact(mode, extent, scale))
@@ -81,7 +81,7 @@ KINDS = st.sampled_from(("linear", "cubic"))
 
 
 @given(EXTENTS, EXTENTS, SCALES, SCALES, st.sampled_from(PLAIN_MODES), KINDS, st.booleans())
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150, quick=6), deadline=None)
 def test_interpolation(
     h: int, w: int, scale_h: float, scale_w: float, mode: str, kind: str, is_exclusive: bool
 ) -> None:
@@ -100,7 +100,7 @@ REGIONS = st.tuples(*[st.sampled_from((-0.5, 0.0, 0.25, 0.375, 0.75, 1.0, 1.25))
 
 
 @given(EXTENTS, EXTENTS, REGIONS, st.sampled_from(("nearest", "linear", "cubic")))
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100, quick=6), deadline=None)
 def test_crop_and_resize(extent: int, wanted: int, region: tuple[float, float], kind: str) -> None:
     attrs: dict[str, Any] = {"coordinate_transformation_mode": "tf_crop_and_resize", "mode": kind}
     assume(wanted / extent * extent == wanted)  # else the reference may miss the border by a rounding

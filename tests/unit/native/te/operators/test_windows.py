@@ -18,7 +18,7 @@ FEW, PADS = st.integers(1, 5), st.integers(0, 9)
 
 
 @given(st.integers(0, 12), PADS, st.integers(1, 9), FEW, FEW, PADS, PADS, st.booleans())
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400, quick=6), deadline=None)
 def test_a_number_is_counted_where_all_positions_have_the_same(
     extent: int, count: int, taps: int, stride: int, dilation: int, begin: int, end: int, with_padding: bool
 ) -> None:
