@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.partitioned_programs import SIZE, unpartitioned
+from tests.process_threads import pinned, task_names
 
 from intarsia.build import build
 from intarsia.passes import partition_whole
@@ -76,25 +77,14 @@ def test_the_fingerprint_follows_the_cores_of_the_process(monkeypatch: pytest.Mo
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
 def test_threads_of_onnxruntime_stay_where_taskset_has_put_them() -> None:
     given, core = np.ones((SIZE, SIZE), np.float32), min(os.sched_getaffinity(0))
-    before = tasks()
+    before = task_names().keys()
     with build(
         partition_whole(unpartitioned(), Target("cpu -toolchain=onnxruntime -threads=2"))
     ) as executable:
         executable(given)
-        affinities = {task: os.sched_getaffinity(task) for task in tasks()}
-        own = affinities.keys() - before
-        try:
-            for task in affinities:  # what `taskset -ap` does
-                os.sched_setaffinity(task, {core})
+        tasks = task_names().keys()
+        with pinned(tasks, core):
             for _ in range(20):
                 executable(given)
-            assert own
-            assert all(os.sched_getaffinity(task) == {core} for task in own)
-        finally:
-            for task, cores in affinities.items():
-                os.sched_setaffinity(task, cores)
-
-
-def tasks() -> set[int]:
-    """The threads of this process."""
-    return {int(task.name) for task in Path("/proc/self/task").iterdir()}
+            assert tasks - before
+            assert all(os.sched_getaffinity(task) == {core} for task in tasks - before)

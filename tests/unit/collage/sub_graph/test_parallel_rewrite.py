@@ -239,10 +239,10 @@ def test_those_of_another_graph_are_refused() -> None:
 @pytest.mark.slow
 def test_a_long_chain_in_many_parts() -> None:
     x = var()
-    graph = DataflowGraph.of(Function((x,), chain(5_000, x)))
+    graph = DataflowGraph.of(Function((x,), chain(20_000, x)))
     found = calls(graph)
     parts = [
-        SubGraph.of(graph, found[at : at + 10]).with_attrs({"Primitive": 1}) for at in range(0, 5_000, 10)
+        SubGraph.of(graph, found[at : at + 10]).with_attrs({"Primitive": 1}) for at in range(0, 20_000, 10)
     ]
     after = parallel_rewrite(graph, parts)
-    assert sum(isinstance(expr, Function) for expr in post_order(after)) == 501
+    assert sum(isinstance(expr, Function) for expr in post_order(after)) == 2_001

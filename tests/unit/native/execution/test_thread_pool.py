@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.native_ir import SCRATCH_BYTES, kernel
+from tests.process_threads import pinned, task_names, tasks_named
 
 from intarsia.native.execution.crew import THREAD_NAME, Scratch
 from intarsia.native.execution.driver_records import RuntimeRecord
@@ -22,6 +20,8 @@ from intarsia.native.execution.thread_pool import ThreadPool
 pytestmark = pytest.mark.quick_tests(20)
 
 THREADS = (1, 2, 3, 8)
+CALLER = 0
+"""The calling thread, in calls of the system."""
 
 
 def run_regions(pool: ThreadPool, extent: int, loops: int) -> npt.NDArray[np.int32]:
@@ -136,43 +136,18 @@ def test_kernels_see_the_agreed_record() -> None:
     assert (RuntimeRecord.failed_check.offset, RuntimeRecord.failed_index.offset) == (48, 56)
 
 
-def cores_of_workers() -> list[set[int]]:
-    tasks = [Path(each) for each in Path("/proc/self/task").iterdir()]
-    workers = [task for task in tasks if (task / "comm").read_text().strip() == THREAD_NAME]
-    return [os.sched_getaffinity(int(task.name)) for task in workers]
-
-
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
 def test_workers_leave_the_core_of_their_caller() -> None:
     """Two threads of one core are parted by the system after many runs only."""
     usable = os.sched_getaffinity(0)
-    before = len(cores_of_workers())
+    others = tasks_named(THREAD_NAME)
     with ThreadPool(2) as pool:
         run_regions(pool, 64, 1)
         for core in sorted(usable)[:2]:
-            os.sched_setaffinity(0, {core})
-            try:
+            with pinned([CALLER], core):
                 run_regions(pool, 64, 1)
-            finally:
-                os.sched_setaffinity(0, usable)
-            assert len(cores_of_workers()) == before + 1
-            assert usable - {core} in cores_of_workers()
-
-
-@contextmanager
-def on_core(core: int) -> Iterator[None]:
-    """Pin the calling thread."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def worker_tasks() -> set[int]:
-    tasks = [Path(task) for task in Path("/proc/self/task").iterdir()]
-    return {int(task.name) for task in tasks if (task / "comm").read_text().strip() == THREAD_NAME}
+            (worker,) = tasks_named(THREAD_NAME) - others
+            assert os.sched_getaffinity(worker) == usable - {core}
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
@@ -181,30 +156,26 @@ def test_workers_stay_where_taskset_has_put_the_process(order: tuple[int, int]) 
     """Even if they were there anyway, to leave the other core to their caller."""
     usable = os.sched_getaffinity(0)
     first, second = (sorted(usable)[number] for number in order)
-    others = worker_tasks()
+    others = tasks_named(THREAD_NAME)
     with ThreadPool(2) as pool:
-        with on_core(second):
+        with pinned([CALLER], second):
             run_regions(pool, 64, 1)
-        (worker,) = worker_tasks() - others
-        tasks = [int(task.name) for task in Path("/proc/self/task").iterdir()]
-        affinities = {task: os.sched_getaffinity(task) for task in tasks}
-        try:
-            for task in affinities:  # what `taskset -ap` does
-                os.sched_setaffinity(task, {first})
+        (worker,) = tasks_named(THREAD_NAME) - others
+        with pinned(task_names(), first):
             for core in (first, second, first):
-                with on_core(core):
+                with pinned([CALLER], core):
                     run_regions(pool, 64, 1)
                 assert os.sched_getaffinity(worker) == {first}
-        finally:
-            for task, cores in affinities.items():
-                os.sched_setaffinity(task, cores)
 
 
 def test_more_threads_than_cores_go_anywhere() -> None:
     usable = os.sched_getaffinity(0)
+    others = tasks_named(THREAD_NAME)
     with ThreadPool(len(usable) + 1) as pool:
         run_regions(pool, 64, 1)
-        assert usable in cores_of_workers()
+        workers = tasks_named(THREAD_NAME) - others
+        assert len(workers) == len(usable)
+        assert all(os.sched_getaffinity(worker) == usable for worker in workers)
 
 
 def test_pools_are_resized_while_callers_change_their_core() -> None:

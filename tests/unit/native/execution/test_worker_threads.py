@@ -9,12 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.native_ir import kernel
+from tests.process_threads import tasks_named
 
 from intarsia.native.execution.crew import THREAD_NAME
 from intarsia.native.execution.thread_pool import ThreadPool
@@ -23,13 +23,7 @@ from intarsia.support.errors import ExecutionError, UsageError
 
 def workers() -> int:
     """How many worker threads this process has now."""
-    count = 0
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            count += (task / "comm").read_text().strip() == THREAD_NAME
-        except OSError:  # it has just ended
-            continue
-    return count
+    return len(tasks_named(THREAD_NAME))
 
 
 def comes_true(condition: Callable[[], bool]) -> bool:
@@ -223,6 +217,7 @@ SCRIPT = """
 import sys, threading, numpy as np
 from intarsia.native.execution.thread_pool import ThreadPool
 from tests.native_ir import kernel
+from tests.process_threads import tasks_named
 pool, regions = ThreadPool(3), kernel("regions")
 def call(loops):
     counts = np.zeros(1000, np.int32)
