@@ -76,7 +76,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(params=[1_200, pytest.param(5_000, marks=pytest.mark.slow)])
+@pytest.fixture(params=[1_200, pytest.param(20_000, marks=pytest.mark.slow)])
 def length(request: pytest.FixtureRequest) -> int:
     """Return how deep programs are that must be traversed without recursion: deeper than Python's limit."""
     length: int = request.param

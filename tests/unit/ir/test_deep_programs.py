@@ -75,11 +75,6 @@ def test_everything_but_parsing(shape: Callable[[int], Function], length: int) -
     verify(mod)
 
 
-@pytest.mark.slow
-def test_a_chain_deeper_than_the_stack_of_c() -> None:
-    test_everything_but_parsing(a_chain, 20_000)
-
-
 def test_rewriting_a_chain(length: int) -> None:
     function = a_chain(length)
     negated = rewrite(function, lambda e: with_fields(e, name="Neg") if isinstance(e, Op) else e)
