@@ -20,7 +20,7 @@ class ScheduleRunner:
     """Checks and times kernels; nothing is built meanwhile, and whoever calls this has the host to itself.
 
     Attributes:
-        workers: Of which one runs them.
+        workers: Worker processes; one of them runs the kernels.
         options: How they are timed, and with what limits.
         best: Seconds of the best schedule of each task, by its folder: what is hopeless beside it is not
             timed for long.

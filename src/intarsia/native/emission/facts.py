@@ -91,7 +91,27 @@ class Facts:
 
     def __post_init__(self) -> None:
         self.registers, self.constant_loops = _registers(self.prim_func, self._reads)
-        self.row_ends = _row_ends(self.prim_func.body, self.registers)
+        self.row_ends = self._find_row_ends() if self.registers else {}
+
+    def _find_row_ends(self) -> dict[str, int]:
+        """Return the largest index in the last dimension of buffers in registers that is used, plus 1."""
+        ends: dict[str, int] = {}
+        ranges: dict[LoopVar, Range] = {}
+        for visit in walk(self.prim_func.body):
+            statement = visit.statement
+            if visit.event is not Event.ENTER:
+                continue
+            if isinstance(statement, For):
+                # Loops of one name follow each other: the walk is inside of the last one that it has entered.
+                ranges[statement.var] = (0, max(0, statement.extent - 1))
+            accesses: list[Load | Store] = [*self.loads(statement)]
+            if isinstance(statement, Store):
+                accesses.append(statement)
+            for access in accesses:
+                if access.buffer.name in self.registers and access.indices:
+                    _, last = bounds(affine(access.indices[-1]), ranges)
+                    ends[access.buffer.name] = max(ends.get(access.buffer.name, 0), last + 1)
+        return ends
 
     def contents(self, statement: Statement) -> Contents:
         """Return the contents of a statement."""
@@ -259,22 +279,3 @@ def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:
                 case Load() | Intrinsic() | Cast():
                     return None
     return tuple(counters)
-
-
-def _row_ends(body: Statement, names: frozenset[str]) -> dict[str, int]:
-    """Return the largest used index in the last dimension of some buffers, plus 1."""
-    ends: dict[str, int] = {}
-    ranges: dict[LoopVar, Range] = {}
-    for visit in walk(body):
-        statement = visit.statement
-        if visit.event is not Event.ENTER:
-            continue
-        if isinstance(statement, For):
-            # Loops of one name follow each other: the walk is inside of the last one that it has entered.
-            ranges[statement.var] = (0, max(0, statement.extent - 1))
-        accesses = [part for root in scalars(statement) for part, _ in scalar_post_order(root)]
-        for access in (statement, *accesses):
-            if isinstance(access, (Load, Store)) and access.buffer.name in names and access.indices:
-                _, last = bounds(affine(access.indices[-1]), ranges)
-                ends[access.buffer.name] = max(ends.get(access.buffer.name, 0), last + 1)
-    return ends

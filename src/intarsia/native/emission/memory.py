@@ -279,8 +279,10 @@ def _store_first(state: FunctionState, memory: MemoryPlace, address: str, stored
         else:
             part = builder.pure(f"extractelement {whole} {stored}, i64 {begin}")
         size = stored_bytes(memory.dtype)
-        place = builder.pure(f"getelementptr i8, ptr {address}, i64 {begin * size}") if begin else address
-        builder.do(f"store {kind} {part}, ptr {place}, align {size}")
+        part_address = (
+            builder.pure(f"getelementptr i8, ptr {address}, i64 {begin * size}") if begin else address
+        )
+        builder.do(f"store {kind} {part}, ptr {part_address}, align {size}")
         begin += width
 
 

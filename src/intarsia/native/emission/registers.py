@@ -46,8 +46,8 @@ class RegisterPlace:
 
     def ends_in_padding(self, start: int, width: int, count: int) -> bool:
         """Return whether all elements of a vector but the first `count` are padding of its row."""
-        place = start % self.row
-        return not self.private_lanes and place + count >= self.row_end and place + width <= self.row
+        column = start % self.row
+        return not self.private_lanes and column + count >= self.row_end and column + width <= self.row
 
     def put(self, start: int, width: int, text: str) -> None:
         """Set a piece that no other piece partially overlaps."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from intarsia.native.graph.kernel_dag import KernelDag, reshaped_dag
+from intarsia.native.graph.kernel_dag import KernelDag, kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import KernelStep
@@ -39,7 +39,7 @@ def joined_rows_dag(steps: Sequence[KernelStep], values: Sequence[RegionValue]) 
         if step_shapes is None:
             return None
         shapes |= step_shapes
-    return reshaped_dag(steps, values, shapes, steps[-1].outputs)
+    return kernel_dag(steps, values, steps[-1].outputs, shapes=shapes)
 
 
 def _shapes_of(

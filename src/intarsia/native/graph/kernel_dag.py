@@ -67,6 +67,8 @@ def kernel_dag(
     outputs: Sequence[int],
     declared: Mapping[int, Tensor] = MappingProxyType({}),
     sources: Mapping[Tensor, Source] = MappingProxyType({}),
+    shapes: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+    attrs: Mapping[int, Attrs] = MappingProxyType({}),
 ) -> KernelDag:
     """Declare consecutive calls on plain tensors.
 
@@ -76,76 +78,37 @@ def kernel_dag(
         outputs: Numbers of results of the steps that other groups need.
         declared: Plain tensors of the group's values that are declared already.
         sources: Sources of the placeholders of `declared`.
+        shapes: Other shapes of the same elements, in which the kernel sees some values.
+        attrs: Attributes that differ because of these shapes, with all others, by position of the step.
 
     Raises:
         NotCoveredError: A call has no rule, or its rule does not cover it.
     """
+    seen = {
+        number: replace(values[number], type=TensorType(shape, values[number].type.dtype))
+        for number, shape in shapes.items()
+    }
     tensors = dict(declared)
     placeholders: dict[int, Tensor] = {}
     count: Counter[str] = Counter()
-    for step in steps:
+    for position, step in enumerate(steps):
+        read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
         inputs = tuple(
-            None if arg is None else _tensor(arg, values, tensors, placeholders) for arg in step.args
+            None if arg is None or value is None else _tensor(arg, value, tensors, placeholders)
+            for arg, value in zip(step.args, read, strict=True)
         )
-        constants = tuple(None if arg is None else values[arg].constant for arg in step.args)
+        constants = tuple(None if value is None else _elements(value) for value in read)
         described = compute_call_of(step.call, step_name(step, count))
+        if shapes:
+            types = tuple(seen.get(number, values[number]).type for number in step.outputs)
+            described = replace(described, output_types=types)
+        if position in attrs:
+            described = replace(described, attrs=described.attrs.updated(**attrs[position]))
         with named_node(step.call):
             results = compute(replace(described, inputs=inputs, constants=constants))
         tensors |= dict(zip(step.outputs, results, strict=True))
     all_sources = {**sources, **{tensor: Source(number) for number, tensor in placeholders.items()}}
     return with_placeholders(tuple(tensors[number] for number in outputs), all_sources)
-
-
-def reshaped_dag(
-    steps: Sequence[KernelStep],
-    values: Sequence[RegionValue],
-    shapes: Mapping[int, tuple[int, ...]],
-    outputs: Sequence[int],
-    attrs: Mapping[int, Attrs] = MappingProxyType({}),
-) -> KernelDag:
-    """Declare consecutive calls on plain tensors with other shapes of the same elements.
-
-    Args:
-        steps: Steps in order; a step may read results of earlier steps.
-        values: Values of the region.
-        shapes: Shape of each value that the steps read or compute.
-        outputs: Numbers of results of the steps that other groups need.
-        attrs: Attributes that differ because of the shapes, with all others, by position of the step.
-
-    Raises:
-        NotCoveredError: A call has no rule, or its rule does not cover it.
-    """
-    results: dict[int, Tensor] = {}
-    sources: dict[Tensor, Source] = {}
-    placeholders: dict[int, Tensor] = {}
-    count: Counter[str] = Counter()
-
-    def tensor(number: int) -> Tensor:
-        if number in results:
-            return results[number]
-        if number not in placeholders:
-            is_constant = values[number].constant is not None
-            name = f"{'c' if is_constant else 'x'}{len(placeholders)}"
-            attrs = {"constant": 1} if is_constant else {}
-            placeholders[number] = placeholder(shapes[number], values[number].type.dtype, name, attrs)
-            sources[placeholders[number]] = Source(number)
-        return placeholders[number]
-
-    def constant(number: int) -> Array | None:
-        elements = values[number].constant
-        return None if elements is None else elements.reshape(shapes[number])
-
-    for position, step in enumerate(steps):
-        described = compute_call_of(step.call, step_name(step, count))
-        if position in attrs:
-            described = replace(described, attrs=described.attrs.updated(**attrs[position]))
-        inputs = tuple(None if arg is None else tensor(arg) for arg in step.args)
-        constants = tuple(None if arg is None else constant(arg) for arg in step.args)
-        types = tuple(TensorType(shapes[out], values[out].type.dtype) for out in step.outputs)
-        call = replace(described, inputs=inputs, output_types=types, constants=constants)
-        with named_node(step.call):
-            results |= dict(zip(step.outputs, compute(call), strict=True))
-    return with_placeholders(tuple(results[number] for number in outputs), sources)
 
 
 def with_placeholders(results: tuple[Tensor, ...], sources: Mapping[Tensor, Source]) -> KernelDag:
@@ -159,14 +122,18 @@ def with_placeholders(results: tuple[Tensor, ...], sources: Mapping[Tensor, Sour
     return KernelDag(dag, tuple(sources[tensor] for tensor in dag.placeholders))
 
 
+def _elements(value: RegionValue) -> Array | None:
+    """Return the elements of a constant in the shape in which the kernel sees it; None for other values."""
+    return None if value.constant is None else value.constant.reshape(value.type.static_shape)
+
+
 def _tensor(
-    number: int, values: Sequence[RegionValue], tensors: Mapping[int, Tensor], placeholders: dict[int, Tensor]
+    number: int, value: RegionValue, tensors: Mapping[int, Tensor], placeholders: dict[int, Tensor]
 ) -> Tensor:
     """Return the tensor of a value: computed by the group, or a placeholder."""
     if number in tensors:
         return tensors[number]
     if number not in placeholders:
-        value = values[number]
         attrs = {} if value.constant is None else {"constant": 1}
         name = f"x{len(placeholders)}" if value.constant is None else f"c{len(placeholders)}"
         placeholders[number] = placeholder(value.type.static_shape, value.type.dtype, name, attrs)

@@ -12,7 +12,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from intarsia.ir import Call
-from intarsia.native.graph.kernel_dag import KernelDag, reshaped_dag
+from intarsia.native.graph.kernel_dag import KernelDag, kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import KernelStep
@@ -106,7 +106,7 @@ def merged_dimensions_dag(
         for position, item in bounds.items()
         if item.axis is not None
     }
-    return reshaped_dag(steps, values, {**_merged(shapes, groups), **vectors}, outputs, attrs)
+    return kernel_dag(steps, values, outputs, shapes={**_merged(shapes, groups), **vectors}, attrs=attrs)
 
 
 def _is_merged(step: KernelStep) -> bool:
