@@ -15,6 +15,7 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.judge.examination import examine, examine_calls
+from intarsia.measure.judge.numeric_check import NumericCheck
 from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.op import call
 from intarsia.passes import partition_whole
@@ -134,6 +135,18 @@ def test_further_ordinary_sets_stand_in_for_those_that_are_left_out() -> None:
     trials = trials_for(module, random_inputs(module["main"]))
     assert names(trials) == ["ordinary", "ordinary 2", "ordinary 3"]
     assert trials[0].gate.reference.endswith("inputs: ordinary, ordinary 2, ordinary 3")
+
+
+def test_inputs_on_which_rounding_errors_grow_are_scaled_down() -> None:
+    """Sin(100 x) of x near 1000 loses all but 2 of its 7 digits in each correct engine."""
+    x = Var("x", checked_type=TensorType((14, 64), DType.FLOAT32))
+    module = module_of(x, call("Sin", call("Mul", x, Constant(np.array(100.3, np.float32)))))
+    trials = trials_for(module, random_inputs(module["main"]))
+    assert names(trials) == ["ordinary", "large", "edges"]
+    (check,) = trials[2].gate.checks
+    assert isinstance(check, NumericCheck)
+    assert check.disagreement < 1e-3
+    assert 1 < np.abs(trials[2].inputs["x"]).max() < 100
 
 
 def test_integers_that_are_computed_as_float64_are_caught() -> None:
