@@ -9,6 +9,7 @@ from weakref import ref
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Value
+from intarsia.support.array_address import array_address
 
 
 class BoundMemory:
@@ -46,7 +47,7 @@ class BoundMemory:
         self._note_view(array)
 
     def _is_there(self, array: Array) -> bool:
-        if array.ctypes.data != self._address:
+        if array_address(array) != self._address:
             return False
         self._note_view(array)
         return True

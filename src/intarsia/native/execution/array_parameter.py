@@ -9,6 +9,7 @@ import numpy as np
 
 from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import PrimFunc, Store
+from intarsia.support.array_address import array_address
 from intarsia.support.errors import InputError
 
 _C_CONTIGUOUS: Final = 0x1
@@ -42,7 +43,7 @@ class ArrayParameter:
         """
         if isinstance(array, np.ndarray) and array.dtype == self.dtype and array.shape == self.shape:
             flags = array.flags.num
-            address = int(array.ctypes.data)
+            address = array_address(array)
             if (
                 flags & _C_CONTIGUOUS
                 and not address % max(self.alignment, self.dtype.alignment)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
+from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.forks import prevent_destruction, reset_in_children
 from intarsia.toolchain.bound_memory import BoundMemory
@@ -113,7 +114,7 @@ class BoundKernel:
     def _bind_input(self, position: int, value: Value) -> None:
         port, bound = self._input_ports[position], self._bound_inputs[position]
         array = bindable(value, port)
-        address = array.ctypes.data
+        address = array_address(array)
         bound.forget()  # until it is bound: onnxruntime may refuse
         self._binding.bind_input(port.name, "cpu", 0, port.element_type, array.shape, address)
         bound.note(array, address)
@@ -129,7 +130,7 @@ class BoundKernel:
             self._binding.bind_output(port.name, "cpu", 0)
         elif not bound.is_at(given):
             array = bindable(given, port)
-            address = array.ctypes.data
+            address = array_address(array)
             bound.forget()
             self._binding.bind_output(port.name, "cpu", 0, port.element_type, array.shape, address)
             bound.note(array, address)

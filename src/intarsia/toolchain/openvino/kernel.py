@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from intarsia.runtime.kernel import Array, KernelSource, Value
+from intarsia.support.array_address import array_address
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.support.forks import prevent_destruction, reset_in_children
 from intarsia.target import Target
@@ -170,7 +171,7 @@ class OpenVinoKernel:
 
     def _bind_input(self, position: int, value: Value) -> None:
         array, bound = bindable(value, self._input_ports[position]), self._bound_inputs[position]
-        number, address = self._numbers[position], array.ctypes.data
+        number, address = self._numbers[position], array_address(array)
         bound.forget()  # until it is bound: OpenVINO may refuse
         if number is not None:
             tensor = _tensor(array, address, self._compiled.inputs[number].element_type)
@@ -185,7 +186,7 @@ class OpenVinoKernel:
             given = np.empty(port.shape, port.dtype)
         if not bound.is_at(given):
             array = bindable(given, port)
-            address = array.ctypes.data
+            address = array_address(array)
             bound.forget()
             tensor = _tensor(array, address, self._compiled.outputs[position].element_type)
             self._call(self._request.set_output_tensor, position, tensor)
