@@ -89,6 +89,28 @@ class InputCheck:
         return checked
 
 
+def refuse_converted(infos: Sequence[TensorInfo], given: Sequence[object], checked: Sequence[Value]) -> None:
+    """Refuse to bind an input that had to be copied: later calls would not see new data in the original.
+
+    Args:
+        infos: Expected inputs, in order.
+        given: Values for the inputs, as the caller gave them.
+        checked: The arrays that were made of it.
+
+    Raises:
+        InputError: An array shares no memory with what was given.
+    """
+    for info, original, value in zip(infos, given, checked, strict=True):
+        if value is original or not isinstance(value, np.ndarray):
+            continue
+        array = _as_array(f'input "{info.name}"', original, info.dtype)
+        if isinstance(original, np.generic) or not np.may_share_memory(array, value):
+            raise InputError(
+                f'input "{info.name}" cannot be bound: it would be copied',
+                help=f'give a C-contiguous, aligned array: numpy.require(value, "{info.dtype}", "CA")',
+            )
+
+
 def _check_input(info: TensorInfo, value: object, sizes: dict[str, tuple[int, TensorInfo]]) -> Value:
     if not is_tensor(info):
         return _check_container(info, value)

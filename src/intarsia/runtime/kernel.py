@@ -6,7 +6,7 @@ entry points `intarsia.toolchains` (DESIGN sections 9 and 10).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -67,6 +67,24 @@ class Kernel(Protocol):
 
         Raises:
             ExecutionError: The engine failed.
+        """
+
+
+@runtime_checkable
+class BindableKernel(Protocol):
+    """A kernel that can be prepared for arrays that stay where they are."""
+
+    def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
+        """Return a function that computes the outputs from what the inputs contain when it is called.
+
+        It keeps the arrays alive. As `run`, it runs one call at a time.
+
+        Args:
+            inputs: One value per parameter; arrays are C-contiguous.
+            outputs: A C-contiguous array of its exact shape and dtype for each result.
+
+        Returns:
+            The function; None if `run` has to be called each time.
         """
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
-from intarsia.runtime.kernel import Array, Kernel, Value
+from intarsia.runtime.kernel import Array, BindableKernel, Kernel, Value
 from intarsia.support.errors import ExecutionError, IntarsiaError
+
+_Result = TypeVar("_Result")
 
 
 class NamedKernel:
@@ -18,14 +22,27 @@ class NamedKernel:
         self.name = name
         self.run_kernel = kernel.run
 
+    def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], object]:
+        """Return a function that runs the kernel on arrays that stay where they are.
+
+        It raises the errors that `run` raises.
+        """
+        bound = self.kernel.bind(inputs, outputs) if isinstance(self.kernel, BindableKernel) else None
+        if bound is None:
+            return partial(self.run, inputs, outputs)
+        return partial(self._call, bound)
+
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """Run the kernel.
 
         Raises:
             ExecutionError: It failed.
         """
+        return self._call(self.run_kernel, inputs, outputs)
+
+    def _call(self, run: Callable[..., _Result], *args: object) -> _Result:
         try:
-            return self.run_kernel(inputs, outputs)
+            return run(*args)
         except IntarsiaError as error:
             error.add_note(f"in kernel {self.name}")
             raise

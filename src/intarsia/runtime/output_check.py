@@ -37,6 +37,25 @@ def accept_outputs(
     return list(given)
 
 
+def new_outputs(infos: Sequence[TensorInfo]) -> list[Array]:
+    """Return an uninitialised buffer for each output.
+
+    Raises:
+        InputError: An output is no tensor, or has no fixed shape.
+    """
+    shapes = [static_shape(info) if is_tensor(info) else None for info in infos]
+    for info, shape in zip(infos, shapes, strict=True):
+        if shape is None:
+            raise InputError(
+                f'output "{info.name}" has no fixed shape', help="give a buffer for each output to bind()"
+            )
+    return [
+        np.empty(shape, DType(info.dtype).numpy)
+        for info, shape in zip(infos, shapes, strict=True)
+        if shape is not None
+    ]
+
+
 def check_result_shape(info: TensorInfo, result: Value, buffer: Array) -> None:
     """Refuse to copy a result into a buffer of another shape.
 

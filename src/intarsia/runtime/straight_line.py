@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,13 +42,16 @@ class StraightLine:
         self._result_slots = block.results
         self._results: list[Any] = [None] * len(block.results)
         self._positions: dict[int, _Positions] = {}
-        self._steps = [self._prepare_step(step, kernels[step.kernel]) for step in steps]
+        self._plan_steps = [(step, kernels[step.kernel]) for step in steps]
+        self._steps = [self._prepare_step(step, kernel) for step, kernel in self._plan_steps]
         for index, slot in enumerate(block.results):
             self._positions.setdefault(slot, []).append((self._results, index))
         self._kept = [constants[number] for _, number in block.constants]
         lasting = {**{slot: constants[number] for slot, number in block.constants}, **self._buffers.lasting}
         for slot, value in lasting.items():
             self._put(slot, value)
+        self._lasting: dict[int, Value] = dict(lasting)
+        self._param_slots = block.params
         self._params = [self._positions.get(slot, []) for slot in block.params]
         self._fresh = [(self._positions[slot], *form) for slot, form in self._buffers.fresh.items()]
         unknown = [slot for _, _, _, outputs in self._steps for _, slot in outputs]
@@ -89,6 +93,33 @@ class StraightLine:
             return list(self._results)
         finally:
             self._forget()
+
+    def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Callable[[], object]] | None:
+        """Return functions that run the program in this order on arrays that stay where they are.
+
+        Args:
+            inputs: Inputs, as for `run`.
+            outputs: An array for each result, of its element type and shape.
+
+        Returns:
+            The functions; None if a kernel allocates a result of its own.
+        """
+        if not self._has_static_results:
+            return None
+        results: dict[int, Array] = {}
+        copies: list[Callable[[], object]] = []
+        for slot, output in zip(self._result_slots, outputs, strict=True):
+            if slot in results:
+                copies.append(partial(np.copyto, output, results[slot]))
+            else:
+                results[slot] = output
+        written = self._buffers.lasting | results
+        read = self._lasting | dict(zip(self._param_slots, inputs, strict=True)) | results
+        steps: list[Callable[[], object]] = [
+            kernel.bind([read[slot] for slot in step.inputs], [written[slot] for slot in step.outputs])
+            for step, kernel in self._plan_steps
+        ]
+        return steps + copies
 
     def _run_steps(self, inputs: Sequence[Value]) -> None:
         for positions, value in zip(self._params, inputs, strict=True):

@@ -46,6 +46,7 @@ def test_a_closed_executable_tells_what_it_is_and_refuses_everything_else(tmp_pa
         "call": lambda: exe(X),
         "flat": lambda: exe.run_flat(X),
         "into": lambda: exe.run_into([X], [X.copy()]),
+        "bind": lambda: exe.bind([X]),
         "profile": lambda: exe.profile(X),
         "self test": exe.self_test,
         "saved test": lambda: exe.saved_test,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -74,6 +74,7 @@ class CallTable:
         calls: Kernel calls in the order in which they run.
         slots: Number of addresses that `run` takes.
         scratch_bytes: Scratch memory that the kernels need in each thread, in bytes.
+        is_checked: Whether a kernel checks its indices.
     """
 
     calls: tuple[KernelCall, ...]
@@ -82,7 +83,7 @@ class CallTable:
     _words: tuple[int, ...] = field(init=False, repr=False)
     _pointers: tuple[tuple[int, int], ...] = field(init=False, repr=False)
     _slot_words: tuple[tuple[int, int], ...] = field(init=False, repr=False)
-    _is_checked: bool = field(init=False, repr=False)
+    is_checked: bool = field(init=False, repr=False)
     _idle: list[_RecordBlock] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ class CallTable:
             ("_words", tuple(words)),
             ("_pointers", tuple(pointers)),
             ("_slot_words", tuple(slot_words)),
-            ("_is_checked", any(call.function.checks for call in self.calls)),
+            ("is_checked", any(call.function.checks for call in self.calls)),
         ):
             object.__setattr__(self, name, value)
 
@@ -134,11 +135,37 @@ class CallTable:
         words = block.words
         for word, position in self._slot_words:
             words[word] = addresses[position]
-        if self._is_checked:
+        if self.is_checked:
             self._run_checked(block)
         else:
             pool.run(block.address, len(self.calls), self.scratch_bytes)
         self._idle.append(block)
+
+    def bind(self, pool: ThreadPool, addresses: Sequence[int]) -> Callable[[], None]:
+        """Return a function that runs all calls on buffers whose addresses stay the same.
+
+        It runs one call at a time. The caller must keep the buffers alive.
+
+        Args:
+            pool: Thread pool that runs them.
+            addresses: Addresses of the buffers in the slots, as for `run`.
+
+        Raises:
+            UsageError: There are more or fewer addresses than slots, or the code is bounds-checked.
+        """
+        if len(addresses) != self.slots or self.is_checked:
+            raise UsageError(
+                f"a region of native kernels cannot be bound to {len(addresses)} buffers: it has "
+                f"{self.slots} slots{' and checked indices' if self.is_checked else ''}"
+            )
+        block = _RecordBlock(self._words, self._pointers)
+        for word, position in self._slot_words:
+            block.words[word] = addresses[position]
+
+        def run() -> None:
+            pool.run(block.address, len(self.calls), self.scratch_bytes)
+
+        return run
 
     def _run_checked(self, block: _RecordBlock) -> None:
         """Run the calls one by one, so that an index out of bounds stops the region at its kernel."""

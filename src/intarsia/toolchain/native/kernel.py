@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 
@@ -23,6 +23,7 @@ from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.aligned_memory import allocate_aligned
+from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
@@ -47,6 +48,9 @@ class NativeKernel:
         self._pool = _pool(region.threads, allowed_cores())
         self._bound = tuple(BoundMemory() for _ in self._ports)
         self._addresses = [0] * len(self._ports)
+        self._writes_directly = not (
+            region.checks or region.counted or region.copies or self._table.is_checked
+        ) and self._table.slots == len(self._ports)
 
     def blob(self) -> bytes | None:
         """The compiled form, for the same version of Intarsia on a CPU that has the same instructions."""
@@ -66,6 +70,28 @@ class NativeKernel:
         """
         region, table = self._open_region(), self._table
         assert table is not None
+        if not self._writes_directly:
+            return self._run_and_finish(region, table, inputs, outputs)
+        results = [
+            np.empty(port.shape, port.dtype) if given is None else given
+            for given, port in zip(outputs, region.results, strict=True)
+        ]
+        values = (*inputs, *results)
+        arrays = list(map(self._bind, range(len(values)), values, self._ports))
+        table.run(self._pool, self._addresses)
+        for result, array in zip(results, arrays[len(inputs) :], strict=True):
+            if array is not result:
+                np.copyto(result, array)
+        return list(results)
+
+    def _run_and_finish(
+        self,
+        region: NativeRegion,
+        table: CallTable,
+        inputs: Sequence[Value],
+        outputs: Sequence[Array | None],
+    ) -> list[Value]:
+        """Run a region with results that are copied, cut, or checked afterwards."""
         counted = {result.position: result for result in region.counted}
         if region.checks:
             outputs = (*outputs, *(None,) * region.hidden_results)
@@ -89,6 +115,29 @@ class NativeKernel:
         for check in region.checks:
             check.require_in_range(results[check.smallest], results[check.largest])
         return list(results[: len(results) - region.hidden_results])
+
+    def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
+        """As `BindableKernel.bind`: nothing but the calls of the region is left for each run.
+
+        Raises:
+            ExecutionError: An array does not fit.
+        """
+        self._open_region()
+        table = self._table
+        assert table is not None
+        if not self._writes_directly:
+            return None
+        pairs = zip((*inputs, *outputs), self._ports, strict=True)
+        arrays = [_fitting(value, port) for value, port in pairs]
+        addresses = [array_address(array) for array in arrays]
+        if any(address % port.dtype.alignment for address, port in zip(addresses, self._ports, strict=True)):
+            return None
+        run = table.bind(self._pool, addresses)
+
+        def run_on(arrays: Sequence[Array]) -> None:  # noqa: ARG001 - kept alive
+            run()
+
+        return functools.partial(run_on, arrays)
 
     @property
     def call_keys(self) -> list[tuple[str, str]]:
@@ -142,11 +191,11 @@ class NativeKernel:
             return value
         bound.forget()
         array = _fitting(value, port)
-        address = int(array.ctypes.data)
+        address = array_address(array)
         if address % port.dtype.alignment:
             misplaced, array = array, _aligned(port)
             np.copyto(array, misplaced)
-            address = int(array.ctypes.data)
+            address = array_address(array)
         else:
             bound.note(array, address)
         self._addresses[position] = address
