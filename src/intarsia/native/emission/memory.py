@@ -11,6 +11,7 @@ from intarsia.native.emission.arithmetic import constant_mask, mask_lanes
 from intarsia.native.emission.half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
 from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.state import FunctionState, MemoryPlace
+from intarsia.native.emission.transposed_rows import transpose
 from intarsia.native.emission.types import (
     Value,
     constant,
@@ -62,6 +63,30 @@ def load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -
     if step == -1 or (step == 2 and lanes > 2):
         return _held(state, _shuffled(state, memory, flat), memory.dtype, lanes)
     return _strided(state, memory, flat)
+
+
+def load_column(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, column: int) -> Value:
+    """Load the element of each lane at an offset in elements; other columns of the square are read as well.
+
+    Args:
+        state: State in lanes.
+        memory: The buffer.
+        flat: Offset of the column.
+        column: Its number in the square, which begins so many elements before.
+    """
+    builder, lanes, version = state.builder, state.lanes, _version(state, memory)
+    kind = element_type(state, memory.dtype, lanes)
+    rows = []
+    for lane in range(lanes):
+        first = AffineIndex(flat.const - column + lane * flat.lane, 0, flat.terms)
+        address, align = _address(state, memory, first)
+        rows.append(builder.read(f"load {kind}, ptr {address}, align {align}", version))
+    key = "transposed", *rows
+    columns = builder.noted(key)
+    if columns is None:
+        columns = transpose(builder, rows, kind)
+        builder.note(key, columns)
+    return _held(state, columns[column], memory.dtype, lanes)
 
 
 def _version(state: FunctionState, memory: MemoryPlace) -> str:

@@ -19,8 +19,9 @@ from intarsia.native.emission.arithmetic import (
 from intarsia.native.emission.cast import cast
 from intarsia.native.emission.checks import check_indices
 from intarsia.native.emission.intrinsics import intrinsic
-from intarsia.native.emission.memory import load
+from intarsia.native.emission.memory import load, load_column
 from intarsia.native.emission.state import FunctionState
+from intarsia.native.emission.transposed_rows import column_of_rows
 from intarsia.native.emission.types import Value, constant, held_type, lane_numbers, literal, vector_type
 
 Number = Value | AffineIndex
@@ -206,8 +207,12 @@ class Scalars:
             if isinstance(elements, list):
                 return state.registers.read_each(register, elements)
             return state.registers.read(register, elements[0], elements[1])
-        place = state.memory[scalar.buffer.name]
-        return load(state, place, self.flat(scalar))
+        memory, flat = state.memory[scalar.buffer.name], self.flat(scalar)
+        if isinstance(flat, AffineIndex) and not memory.private_lanes:
+            column = column_of_rows(state, scalar, flat)
+            if column is not None:
+                return load_column(state, memory, flat, column)
+        return load(state, memory, flat)
 
     def flat(self, access: Load | Store) -> Number:
         """Return the offset of an element, in elements."""

@@ -106,6 +106,8 @@ class FunctionState:
         lane_var: Variable of that loop.
         mask: Mask of the active lanes; None if all are active.
         versions: Number of writes of each buffer so far, so that loads can be reused.
+        unrolled: Extents of the unrolled loops around this point, by variable, all of whose iterations run
+            whenever one does, with nothing in between.
         scratch_top: Scratch memory in use at this point, in bytes.
         root: Frame of the function.
         runtime: Address of the runtime record; None in bodies of parallel loops, whose nested loops are
@@ -128,5 +130,6 @@ class FunctionState:
     lane_var: str | None = None
     mask: Value | None = None
     versions: dict[str, int] = field(default_factory=dict)
+    unrolled: dict[str, int] = field(default_factory=dict)
     allocas: dict[tuple[int, int], str] = field(default_factory=dict)
     literals: dict[int, Value | AffineIndex] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -122,8 +123,10 @@ class Statements:
         elif width > 1:
             self._in_lanes(loop, width, is_expanded)
         elif is_expanded or (loop.kind is ForKind.UNROLLED and loop.extent <= _MOST_UNROLLED):
+            state.unrolled[loop.var.name] = loop.extent
             for number in range(loop.extent):
                 self._with(loop, AffineIndex(number))
+            state.unrolled.pop(loop.var.name, None)
         elif loop.kind is ForKind.PARALLEL and state.runtime is not None and not state.lanes and not checked:
             emit_parallel(state, loop, _emit_function)
         else:
@@ -159,7 +162,8 @@ class Statements:
         state.env[loop.var.name] = counter
         for prefetch in state.kernel.prefetches.get(id(loop), ()):
             prefetch_lines(state, prefetch)
-        body(counter)
+        with _apart(state):
+            body(counter)
         state.registers.leave_loop()
         close_loop(state.builder, opened, end)
 
@@ -233,6 +237,10 @@ class Statements:
         return state.builder.pure(f"getelementptr i8, ptr {state.scratch}, i64 {offset}")
 
     def _if(self, statement: IfThenElse) -> None:
+        with _apart(self.state):
+            self._conditional(statement)
+
+    def _conditional(self, statement: IfThenElse) -> None:
         cond = self.scalars.value(statement.cond)
         if cond.lanes:
             self._masked(statement.then, cond)
@@ -291,6 +299,14 @@ class Statements:
         result = Branch(self.state.registers.places, builder.hole(), builder.block)
         builder.jump(merge)
         return result
+
+
+@contextmanager
+def _apart(state: FunctionState) -> Iterator[None]:
+    """Emit what does not run in each iteration of the unrolled loops around it, or runs many times in one."""
+    around, state.unrolled = state.unrolled, {}
+    yield
+    state.unrolled = around
 
 
 def _times(value: AffineIndex, factor: int) -> AffineIndex:

@@ -1,11 +1,13 @@
 """Schedule of copies in another order: tiles, so that each cache line is read and written at one time.
 
 for tiles of the axis that the source has last, for tiles of the last axis
-  for elements along the former
+  for elements along the former, unrolled
     for elements along the latter, vectorised
       result = what is computed from the source
 
 Row by row of the result, each element would be on a separate line, which is gone when its neighbour is read.
+A tile of elements of 4 bytes is as high as a cache line and as wide as a vector, and transposed in registers
+(`emission/transposed_rows.py`).
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ from math import prod
 from typing import Final
 
 from intarsia.ir.loop_walk import scalar_post_order
-from intarsia.ir.prim_func import Load, LoopVar
+from intarsia.ir.prim_func import Arith, ArithOp, Literal, Load, LoopVar, Scalar
 from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 
 _TILE: Final = 16
-"""Extents of a tile: the elements of a cache line."""
+"""Extents of a tile of elements that are not transposed in registers."""
+_LINE: Final = 16
+"""Elements of a cache line."""
+_ELEMENT_BYTES: Final = 4
+"""Size of the elements that are transposed in registers, in bytes."""
 _LEAST_SOURCE: Final = 1 << 15
 """Minimum size of the source in bytes: less stays in the first-level cache in any order."""
 
@@ -34,12 +40,19 @@ def with_transposed_tiles(state: LoopState, name: str, task: ScheduleTask) -> Lo
         task: DAG and machine.
     """
     op = state[name].op
-    position = _source_axis(state, op) if isinstance(op, ComputeOp) else None
-    if position is None or not isinstance(op, ComputeOp):
+    if not isinstance(op, ComputeOp):
         return None
+    lanes = task.lanes(op)
+    is_in_registers = {dtype.numpy.itemsize for dtype in op.dtypes} == {_ELEMENT_BYTES} and lanes > 1
+    position = _source_axis(state, op, lanes if is_in_registers else 0)
+    if position is None:
+        return None
+    high = width = _TILE
+    if is_in_registers:
+        high, width = (_LINE if op.axes[position].extent >= _LINE else lanes), lanes
     loops = [loop.name for loop in state[name].iters]
     across, last = loops[position], loops[-1]
-    state = state.split(name, across, [_TILE]).split(name, last, [_TILE])
+    state = state.split(name, across, [high]).split(name, last, [width])
     others = [loop for loop in loops if loop not in (across, last)]
     tiles = [f"{across}.0", f"{last}.0"]
     state = state.reorder(name, [*others, *tiles, f"{across}.1", f"{last}.1"])
@@ -48,25 +61,32 @@ def with_transposed_tiles(state: LoopState, name: str, task: ScheduleTask) -> Lo
         if len(outer) > 1:
             state = state.fuse(name, range(len(outer)))
         state = state.parallel(name, 0)
+    state = state.unroll(name, f"{across}.1") if is_in_registers else state
     return state.vectorize(name, f"{last}.1")
 
 
-def _source_axis(state: LoopState, op: ComputeOp) -> int | None:
-    """Return the axis along which a large source is contiguous, if that is not the last one."""
+def _source_axis(state: LoopState, op: ComputeOp, lanes: int) -> int | None:
+    """Return the axis along which a source is contiguous, if that is not the last one.
+
+    Args:
+        state: State with the stage.
+        op: Operation of the stage.
+        lanes: Extents of a tile that is transposed in registers; 0 if it is not.
+    """
     if op.reduce_axes or len(op.axes) < 2:
         return None
     extents = [axis.extent for axis in op.axes]
     inlined = (stage.op for stage in state.stages if stage.compute_at is ComputeAt.INLINED)
     for stage in (op, *inlined):  # the axes of what is inlined elementwise are those of the result
         if isinstance(stage, ComputeOp) and [axis.extent for axis in stage.axes] == extents:
-            position = _read_across(stage)
+            position = _read_across(stage, lanes)
             if position is not None:
                 return position
     return None
 
 
-def _read_across(op: ComputeOp) -> int | None:
-    """Return the axis whose counter is the last index of a large source that is read across the last axis."""
+def _read_across(op: ComputeOp, lanes: int) -> int | None:
+    """Return the axis whose counter is the last index of a source that is read across the last axis."""
     positions = {axis.var: number for number, axis in enumerate(op.axes)}
     last = op.axes[-1]
     for body in op.bodies:
@@ -74,14 +94,26 @@ def _read_across(op: ComputeOp) -> int | None:
             if not isinstance(part, Load) or len(part.indices) < 2:
                 continue
             *outer, inner = part.indices
+            inner = _counter(inner)
             position = positions.get(inner) if isinstance(inner, LoopVar) else None
-            is_large = prod(part.buffer.shape) * part.buffer.dtype.numpy.itemsize >= _LEAST_SOURCE
+            itemsize = part.buffer.dtype.numpy.itemsize
+            in_registers = lanes > 0 and itemsize == _ELEMENT_BYTES
+            pays = in_registers or prod(part.buffer.shape) * itemsize >= _LEAST_SOURCE
             if (
                 position is not None
-                and is_large
+                and pays
                 and inner != last.var
-                and min(op.axes[position].extent, last.extent) >= _TILE
+                and min(op.axes[position].extent, last.extent) >= (lanes or _TILE)
                 and any(last.var in {item for item, _ in scalar_post_order(index)} for index in outer)
             ):
                 return position
     return None
+
+
+def _counter(index: Scalar) -> Scalar:
+    """Return the counter of which an index is the remainder, such as a lane of a channel; else the index."""
+    match index:
+        case Arith(op=ArithOp.FLOOR_MOD, operands=(LoopVar() as counter, Literal())):
+            return counter
+        case _:
+            return index

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.scheduled_kernels import computed, normal, state_of
 
+from intarsia.ir import DType
 from intarsia.ir.prim_func import Block, Buffer, For, LoopVar
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
@@ -32,21 +33,27 @@ def _transposed(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[Compute
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("shape", "order"),
-    [((128, 96), (1, 0)), ((131, 77), (1, 0)), ((3, 70, 50), (0, 2, 1)), ((40, 5, 61), (2, 1, 0))],
+    [
+        ((128, 96), (1, 0)),
+        ((131, 77), (1, 0)),
+        ((3, 70, 50), (0, 2, 1)),
+        ((40, 5, 61), (2, 1, 0)),
+        ((33, 16), (1, 0)),
+    ],
 )
 def test_tiles_hold_all_elements(shape: tuple[int, ...], order: tuple[int, ...], threads: int) -> None:
     dag, x = _transposed(shape, order)
     data = normal(*shape)
     extents = [loop.extent for loop in state_of(dag, row_state, ISA, threads)["y"].iters]
-    assert extents[-2:] == [16, 16]
+    assert extents[-2:] == [16, ISA.vector_bytes // 4]
     found = computed(dag, {x: data}, row_state, ISA, threads)
     np.testing.assert_allclose(found, np.exp(data.transpose(order)), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("shape", "order"),
-    [((64, 64), (1, 0)), ((2000, 8), (1, 0)), ((8, 2000), (1, 0)), ((40, 50, 60), (1, 0, 2))],
-    ids=["small", "few of the source", "few of the result", "rows stay"],
+    [((2000, 3), (1, 0)), ((3, 2000), (1, 0)), ((40, 50, 60), (1, 0, 2))],
+    ids=["few of the source", "few of the result", "rows stay"],
 )
 def test_other_copies_are_made_by_rows(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
     dag, x = _transposed(shape, order)
@@ -56,6 +63,16 @@ def test_other_copies_are_made_by_rows(shape: tuple[int, ...], order: tuple[int,
     np.testing.assert_allclose(
         computed(dag, {x: data}, row_state, ISA), np.exp(data.transpose(order)), rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT64, DType.INT8, DType.FLOAT16])
+def test_tiles_of_other_elements_are_loops(dtype: DType) -> None:
+    shape = (210, 330)
+    x = te.placeholder(shape, dtype, name="x")
+    dag = ComputeDAG((x, te.compute(shape[::-1], lambda i, j: x[j, i], name="y")))
+    assert [loop.extent for loop in state_of(dag, row_state, ISA)["y"].iters][-2:] == [16, 16]
+    data = (100 * normal(*shape)).astype(dtype.numpy)
+    np.testing.assert_array_equal(computed(dag, {x: data}, row_state, ISA), data.T)
 
 
 def test_a_number_has_no_rows() -> None:
