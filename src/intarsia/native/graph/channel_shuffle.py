@@ -58,7 +58,7 @@ def _shuffle(step: KernelStep, line: StraightLine, read: tuple[int, ...]) -> Cha
     source = line.values[value.same_as]
     shape, given = source.type.static_shape, value.type.static_shape
     behind = len(given) - len(shape) + 2
-    order = _axes(step, len(given))
+    order = permuted_axes(step, len(given))
     is_factored = behind > 2 and (given[0], prod(given[1:behind]), *given[behind:]) == shape
     if len(shape) < 3 or not is_factored or source.constant is not None:
         return None
@@ -71,7 +71,8 @@ def _shuffle(step: KernelStep, line: StraightLine, read: tuple[int, ...]) -> Cha
     return ChannelShuffle(value.same_as, read, tuple(map(int, channels)))
 
 
-def _axes(step: KernelStep, rank: int) -> tuple[int, ...]:
+def permuted_axes(step: KernelStep, rank: int) -> tuple[int, ...]:
+    """Return the dimension of the argument of a transposition for each one of its result."""
     order = step.call.attrs.get("perm", tuple(reversed(range(rank))))
     assert isinstance(order, tuple)
     return tuple(axis for axis in order if isinstance(axis, int))
