@@ -21,9 +21,13 @@ def converted(value: RegionValue, number: int, order: ChannelOrder | None) -> Ke
         number: Number of the value.
         order: Channel order of the result, natural if the value is plain; None for a plain result.
     """
-    x = placeholder(value.stored_shape, value.type.dtype, "x0")
+    batch, channels, *spatial = value.type.static_shape
+    pixels = prod(spatial)  # one dimension of pixels: its loop is long
+    shape = (
+        (batch, channels, pixels) if value.order is None else (*value.stored_shape[:2], pixels, value.lanes)
+    )
+    x = placeholder(shape, value.type.dtype, "x0")
     source = {x: Source(number, SourceForm.AS_IT_IS)}
-    channels = value.type.static_shape[1]
     match value.order, order:
         case None, ChannelOrder(lanes=lanes):
             return with_placeholders((to_blocked(x, lanes, "to_blocked"),), source)
