@@ -162,8 +162,11 @@ class _Builder:
                 taps = packed(pack_depthwise_weight(form.source.arranged(weight, 0), self.lanes))
                 result = depthwise_convolution(self._blocked_input(step, form.source), taps, windows, inner)
             case ConvolutionKind.OF_PLAIN:
+                if form.groups > 1:
+                    weight = form.result.arranged(weight, 0)
                 taps = packed(pack_weight_of_plain(weight, self.lanes))
-                result = convolution_of_plain(self._plain_input(step), taps, windows, inner)
+                own_blocks = form.result.blocks // form.groups
+                result = convolution_of_plain(self._plain_input(step), taps, windows, inner, own_blocks)
             case ConvolutionKind.BLOCKED:
                 result = self._blocked_convolution(step, form, windows, inner)
             case ConvolutionKind.BY_TABLE:
@@ -176,7 +179,10 @@ class _Builder:
         weight = self.arguments.constant(step.args[1])
         groups = form.source.channels // weight.shape[1]
         weight = with_merged_groups(weight, groups, groups // form.groups)
-        weight = form.source.arranged(weight, 1) if form.groups == 1 else form.result.arranged(weight, 0)
+        if form.groups > 1:
+            weight = form.result.arranged(weight, 0)
+        elif not form.source.is_natural:
+            weight = form.source.arranged(weight, 1)
         blocks = blocks_of_groups(
             len(form.source.places), weight.shape[0], form.groups, self.lanes, self.lanes
         )

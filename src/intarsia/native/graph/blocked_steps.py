@@ -112,7 +112,8 @@ def form_of(
     described = compute_call_of(step.call, "conv")
     windows = windows_of(described, source.type.static_shape[2:], weight.constant.shape[2:])
     order = given_order(source, lanes)
-    return convolution_form(weight.constant, described.integer("group"), windows, order, decided)
+    is_plain = source.order is None
+    return convolution_form(weight.constant, described.integer("group"), windows, order, decided, is_plain)
 
 
 def given_order(value: RegionValue, lanes: int) -> ChannelOrder:

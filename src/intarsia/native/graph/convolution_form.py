@@ -47,7 +47,12 @@ class ConvolutionForm:
 
 
 def convolution_form(
-    weight: Array, groups: int, windows: Sequence[Window], given: ChannelOrder, decided: str = ""
+    weight: Array,
+    groups: int,
+    windows: Sequence[Window],
+    given: ChannelOrder,
+    decided: str = "",
+    is_plain: bool = False,
 ) -> ConvolutionForm | None:
     """Return the form with the fewest multiplications, zeros included; None if blocks do not fit the groups.
 
@@ -57,6 +62,7 @@ def convolution_form(
         windows: Windows, one for each spatial dimension.
         given: Channel order of the input; the natural one if it is plain.
         decided: Value of the `GroupForm` of a grouped convolution; "" for the form of least cost.
+        is_plain: Whether the input is plain.
     """
     output_channels, group_channels, lanes = weight.shape[0], weight.shape[1], given.lanes
     natural, result = (
@@ -72,9 +78,11 @@ def convolution_form(
         kind = ConvolutionKind.OF_PLAIN if group_channels <= _FEW_CHANNELS else kind
         return ConvolutionForm(kind, groups, given, result)
     shape = GroupedShape(groups, group_channels, output_channels // groups)
-    match best_group_form(shape, windows, given, decided):
+    match best_group_form(shape, windows, given, decided, is_plain):
         case GroupForm.TABLE:
             return ConvolutionForm(ConvolutionKind.BY_TABLE, groups, given, shape.padded(lanes)[1])
+        case GroupForm.PLAIN:
+            return ConvolutionForm(ConvolutionKind.OF_PLAIN, groups, given, shape.padded(lanes)[1])
         case GroupForm.PADDED:
             return ConvolutionForm(ConvolutionKind.BLOCKED, groups, *shape.padded(lanes))
         case GroupForm.MERGED:

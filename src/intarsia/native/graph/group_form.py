@@ -12,6 +12,8 @@ from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.te.operators.blocked_convolution import blocks_of_groups
 from intarsia.native.te.operators.windows import Window
 
+MOST_PLAIN_CHANNELS: Final = 8
+"""Maximum number of input channels of a group that are read without blocks: each is a row of its own."""
 _MOST_WASTE: Final = 4.0
 """Maximum ratio of multiplications, zeros included: a scalar kernel takes as long as four."""
 _COPY_COST: Final = 32.0
@@ -26,11 +28,13 @@ class GroupForm(Enum):
         MERGED: Several groups become one, with zeros between them, until blocks do not cross groups.
         PADDED: Each group begins with a block of its own, in the input and in the result.
         TABLE: Each group of results begins with a block of its own; a table has the places of input channels.
+        PLAIN: Each group of results begins with a block of its own; the input has few channels and no blocks.
     """
 
     MERGED = "merged"
     PADDED = "padded"
     TABLE = "table"
+    PLAIN = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,11 @@ class GroupedShape:
 
 
 def best_group_form(
-    shape: GroupedShape, windows: Sequence[Window], given: ChannelOrder, decided: str = ""
+    shape: GroupedShape,
+    windows: Sequence[Window],
+    given: ChannelOrder,
+    decided: str = "",
+    is_plain: bool = False,
 ) -> GroupForm | None:
     """Return the form of a grouped convolution; None if none is better than a scalar kernel.
 
@@ -84,18 +92,21 @@ def best_group_form(
         windows: Windows, one for each spatial dimension.
         given: Channel order of the input; the natural one if it is plain.
         decided: Value of a `GroupForm` to use if the convolution has it; "" for the form of least cost.
+        is_plain: Whether the input is plain.
     """
-    costs = form_costs(shape, windows, given)
+    costs = form_costs(shape, windows, given, is_plain)
     if decided and GroupForm(decided) in costs:
         return GroupForm(decided)
     likely = {
-        form: cost for form, cost in costs.items() if cost <= _MOST_WASTE or form is not GroupForm.PADDED
+        form: cost
+        for form, cost in costs.items()
+        if cost <= _MOST_WASTE or form not in (GroupForm.PADDED, GroupForm.PLAIN)
     }
     return min(likely, key=likely.__getitem__, default=None)
 
 
 def form_costs(
-    shape: GroupedShape, windows: Sequence[Window], given: ChannelOrder
+    shape: GroupedShape, windows: Sequence[Window], given: ChannelOrder, is_plain: bool = False
 ) -> Mapping[GroupForm, float]:
     """Return the cost of each form that a grouped convolution has, relative to its own multiplications."""
     lanes = given.lanes
@@ -107,8 +118,11 @@ def form_costs(
         costs[GroupForm.MERGED] = merged * max(1.0, lanes / (merged * shape.written))
     products = shape.written * prod(window.taps / window.stride for window in windows)
     copy = 0.0 if given == source else _COPY_COST / products
-    costs[GroupForm.PADDED] = waste_of_result * len(source.places) / shape.channels + copy
+    waste_of_input = len(source.places) / shape.channels if shape.read > lanes else 1.0
+    costs[GroupForm.PADDED] = waste_of_result * waste_of_input + copy
     if all(window.is_inside for window in windows):
         is_whole = len(result.places) == shape.filters and not given.is_natural
         costs[GroupForm.TABLE] = 0.0 if is_whole else waste_of_result
+    if is_plain and shape.read <= MOST_PLAIN_CHANNELS:
+        costs[GroupForm.PLAIN] = waste_of_result
     return costs

@@ -9,7 +9,7 @@ from intarsia.target.option import register_option
 
 _OWNER: Final = ("native",)
 _ALGORITHM: Final = "(auto|direct|winograd_[246])"
-_FORM: Final = "form=(merged|padded|table)"
+_FORM: Final = "form=(merged|padded|table|plain)"
 _PACKING: Final = "packing=(unpacked|panels|along_sum)"
 _SWITCHES: Final = "in_place=false|merge=true"
 _DECISION: Final = (

@@ -25,8 +25,8 @@ class TuneConvolutionForms(TuneKernels, opt_level=0):
     """Decides in which form native computes a grouped convolution: where blocks of channels lie.
 
     By rule it is the form with the fewest multiplications, zeros included. Groups may be merged with zeros
-    between them until blocks fit; each group may begin with a block of its own, padded; or a table has the
-    places of input channels, so that only the result is padded.
+    between them until blocks fit; each group may begin with a block of its own, padded; a table may have the
+    places of input channels, so that only the result is padded; or few channels are read from a plain tensor.
     """
 
     def questions(self, groups: Sequence[KernelGroup], target: str) -> list[KernelQuestion]:
@@ -50,10 +50,11 @@ def _alternatives(group: KernelGroup) -> list[GroupForm]:
     described = compute_call_of(call, "conv")
     windows = windows_of(described, described.input(0).shape[2:], described.input(1).shape[2:])
     lanes = group.lanes or group.vector_lanes
-    # What the group reads is in one of these orders, which may change as other groups are decided.
+    # What the group reads is plain or in one of these orders, which may change as other groups are decided.
     orders = ChannelOrder.natural(shape.channels, lanes), shape.padded(lanes)[0]
     by_rule = {best_group_form(shape, windows, order) for order in orders}
-    costs = form_costs(shape, windows, orders[0])
+    by_rule.add(best_group_form(shape, windows, orders[0], is_plain=True))
+    costs = form_costs(shape, windows, orders[0], is_plain=True)
     most = _HOPELESS * max(1.0, min(costs.values()))
     likely = sorted((form for form in costs if costs[form] <= most), key=costs.__getitem__)
     return [form for form in likely if by_rule != {form}]

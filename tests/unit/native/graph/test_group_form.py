@@ -62,6 +62,24 @@ def test_the_form_with_least_work_is_chosen(
     assert best_group_form(shape, [window(taps)] * 2, given_order) is form
 
 
+@pytest.mark.parametrize(
+    ("groups", "read", "written", "form"),
+    [
+        (8, 3, 24, GroupForm.PLAIN),  # all multiplications count, and nothing is copied
+        (8, 8, 8, GroupForm.MERGED),  # blocks fit as they are
+        (4, 12, 12, GroupForm.MERGED),  # too many channels for rows of their own
+        (13, 2, 2, GroupForm.PLAIN),
+        (13, 1, 1, None),  # seven of eight results of a block would be nothing
+    ],
+)
+def test_few_channels_of_a_plain_input_are_read_as_they_are(
+    groups: int, read: int, written: int, form: GroupForm | None
+) -> None:
+    shape, natural = GroupedShape(groups, read, written), ChannelOrder.natural(groups * read, LANES)
+    assert best_group_form(shape, [window(3)] * 2, natural, is_plain=True) is form
+    assert best_group_form(shape, [window(3)] * 2, natural) is not GroupForm.PLAIN
+
+
 def test_an_order_that_is_there_already_costs_nothing() -> None:
     shape = GroupedShape(2, 12, 12)
     assert best_group_form(shape, [window(3)] * 2, shape.padded(LANES)[0]) is GroupForm.PADDED

@@ -39,7 +39,7 @@ def blocked_convolution(
 
     Args:
         x: (N, C / ci, spatial ..., ci).
-        weight: (M / lanes, blocks of ci, taps ..., ci, lanes), as `pack_weight` makes it.
+        weight: (M / lanes, blocks of ci, taps ..., ci or fewer, lanes), as `pack_weight` makes it.
         windows: Windows, one for each spatial dimension.
         name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
@@ -48,7 +48,7 @@ def blocked_convolution(
     count, step = in_per_out
     block, channel, taps = (
         reduce_axis(weight.shape[1], "rb"),
-        reduce_axis(x.shape[-1], "rc"),
+        reduce_axis(weight.shape[-2], "rc"),
         tap_axes(windows),
     )
 
@@ -67,24 +67,34 @@ def blocked_convolution(
     return compute(shape, element, name, axis_names(len(windows)), attrs)
 
 
-def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
-    """Declare `blocked_convolution` of an input (N, C, spatial ...) with few channels.
+def convolution_of_plain(
+    x: Tensor, weight: Tensor, windows: Sequence[Window], name: str, own_blocks: int = 0
+) -> Tensor:
+    """Declare `blocked_convolution` of an input (N, C, spatial ...) with few channels for each group.
 
     Args:
         x: The input.
-        weight: (M / lanes, C, taps ..., lanes), as `pack_weight_of_plain` makes it.
+        weight: (M / lanes, C / groups, taps ..., lanes), as `pack_weight_of_plain` makes it.
         windows: Windows, one for each spatial dimension.
         name: Name of the operation.
+        own_blocks: Number of blocks of result channels of a group; unused if there is one group.
     """
     source = padded_block(x, windows, 0.0, f"{name}.pad")
-    channel, taps = reduce_axis(x.shape[1], "rc"), tap_axes(windows)
+    count = weight.shape[1]
+    channel, taps = reduce_axis(count, "rc"), tap_axes(windows)
+    is_grouped = count < x.shape[1]
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        read = source[(n, channel, *tap_indices(windows, rest[:-1], taps))]
+        at = channel.expression + o // own_blocks * count if is_grouped else channel.expression
+        read = source[(n, at, *tap_indices(windows, rest[:-1], taps))]
         return functions.sum(read * weight[(o, channel, *taps, rest[-1])], (channel, *taps))
 
     shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])
-    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CONVOLUTION})
+    is_narrow = is_grouped and own_blocks <= _NARROW
+    attrs: dict[str, AttrValue] = {BLOCKED: GROUPED if is_narrow else CONVOLUTION}
+    if is_grouped:
+        attrs[OWN_BLOCKS] = own_blocks
+    return compute(shape, element, name, axis_names(len(windows)), attrs)
 
 
 def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
@@ -150,6 +160,8 @@ def blocks_of_groups(channels: int, outputs: int, groups: int, ci: int, lanes: i
 def pack_weight(weight: npt.NDArray[Any], ci: int, lanes: int, groups: int = 1) -> npt.NDArray[Any]:
     """Pack weights (M, C / groups, taps ...) for `blocked_convolution`; zeros fill incomplete blocks.
 
+    Of a group with fewer channels than a block there are only these: zeros would be multiplied too.
+
     Args:
         weight: The weights.
         ci: Channels in a block of the input.
@@ -160,7 +172,9 @@ def pack_weight(weight: npt.NDArray[Any], ci: int, lanes: int, groups: int = 1) 
     if groups > 1 and group_outputs % lanes:
         weight = _block_diagonal(weight, lanes, group_outputs)
     by_made = blocked_array(weight, lanes, axis=0)  # (M / lanes, C, taps ..., lanes)
-    both = blocked_array(by_made, ci, axis=1)  # (M / lanes, C / ci, taps ..., lanes, ci)
+    both = blocked_array(
+        by_made, min(ci, weight.shape[1]), axis=1
+    )  # (M / lanes, C / ci, taps ..., lanes, ci)
     return np.ascontiguousarray(np.swapaxes(both, -1, -2))
 
 

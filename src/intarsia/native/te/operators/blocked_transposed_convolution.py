@@ -44,7 +44,7 @@ def blocked_transposed_convolution(
     rank = len(dimensions)
     source = padded_block(x, [dimension.window for dimension in dimensions], 0.0, f"{name}.pad")
     letters = spatial_names(rank)
-    block, channel = reduce_axis(x.shape[1], "rb"), reduce_axis(x.shape[-1], "rc")
+    block, channel = reduce_axis(x.shape[1], "rb"), reduce_axis(weight.shape[-2], "rc")
     taps = tuple(
         reduce_axis(dimension.phase_taps, f"r{letter}")
         for dimension, letter in zip(dimensions, letters, strict=True)
@@ -90,7 +90,9 @@ def blocked_transposed_convolution(
 def pack_transposed_weight(
     weight: npt.NDArray[Any], dimensions: Sequence[Upsampling], ci: int, lanes: int
 ) -> npt.NDArray[Any]:
-    """Pack weights (C, M, taps ...) as (M / lanes, phases ..., blocks of ci, taps of a phase ..., ci, lanes).
+    """Pack weights (C, M, taps ...) by blocks and phases.
+
+    The result is (M / lanes, phases ..., blocks of ci, taps of a phase ..., ci or fewer, lanes).
 
     Args:
         weight: The weights.
