@@ -9,7 +9,7 @@ from intarsia.ir import DType
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.convolution_form import ConvolutionForm, convolution_form
 from intarsia.native.graph.region_plan import RegionValue
-from intarsia.native.graph.straight_line import KernelStep
+from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.windows import windows_of
 
@@ -47,6 +47,8 @@ POINTWISE: Final = frozenset(
 CONVOLUTIONS: Final = frozenset({"Conv", "ConvTranspose"})
 WINDOWED: Final = frozenset({"AveragePool", "MaxPool"})
 GLOBAL: Final = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
+_MOVED_IN_BLOCKS: Final = frozenset({"Concat", "Transpose"})
+"""Operators that are done in place on blocked tensors where channels allow it."""
 
 
 def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> bool:
@@ -121,6 +123,20 @@ def given_order(value: RegionValue, lanes: int) -> ChannelOrder:
     if value.order is not None and value.order.lanes == lanes:
         return value.order
     return ChannelOrder.natural(value.type.static_shape[1], lanes)
+
+
+def read_plain(line: StraightLine) -> frozenset[int]:
+    """Return the numbers of the values of a region that no step reads in blocks, directly or as a view."""
+    in_blocks = CONVOLUTIONS | WINDOWED | GLOBAL | POINTWISE | _MOVED_IN_BLOCKS
+    blocked = {
+        line.values[number].same_as
+        for step in line.steps
+        if str(step.op) in in_blocks
+        for number in step.args
+        if number is not None
+    }
+    written = (number for step in line.steps for number in step.outputs)
+    return frozenset(number for number in written if line.values[number].same_as not in blocked)
 
 
 def lanes_read(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> int:

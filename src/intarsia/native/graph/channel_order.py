@@ -74,6 +74,15 @@ class ChannelOrder:
         return self == ChannelOrder.natural(self.channels, self.lanes)
 
     @cached_property
+    def groups(self) -> int | None:
+        """Number of groups of consecutive channels of which each begins with a new block; None if not so."""
+        padding = (number for number, channel in enumerate(self.places) if channel < 0)
+        first_padding = next(padding, len(self.places))
+        groups = self.channels // first_padding if first_padding else 0
+        is_grouped = groups and self == ChannelOrder.of_groups(self.channels, groups, self.lanes)
+        return groups if is_grouped else None
+
+    @cached_property
     def place_of(self) -> tuple[int, ...]:
         """The position of each channel."""
         position_of = [0] * self.channels

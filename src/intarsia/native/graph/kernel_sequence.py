@@ -26,6 +26,7 @@ from intarsia.native.graph.matrix_packing import with_packing
 from intarsia.native.graph.merged_dimensions import merged_dimensions_dag
 from intarsia.native.graph.merged_transposition import merged_transposition_dag
 from intarsia.native.graph.narrow_dag import narrow_dag
+from intarsia.native.graph.pointwise_dag import pointwise_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.graph.weight_storage import WeightStore
@@ -66,6 +67,7 @@ class KernelSequence:
         algorithms: Algorithms of convolutions that Winograd can compute.
         weights: Compressed weights.
         libraries: Products that a library computes.
+        read_plain: Numbers of the values that nothing reads in blocks.
         kernels: Kernels in the order in which they run.
         joined: Numbers of the parts of each value that no kernel writes as a whole.
         cut: Number of the whole and offset in bytes of each value that is a piece of another one.
@@ -77,6 +79,7 @@ class KernelSequence:
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE
     weights: WeightStore = field(default_factory=WeightStore)
     libraries: LibraryUse = NO_LIBRARY
+    read_plain: frozenset[int] = frozenset()
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
     cut: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -103,6 +106,9 @@ class KernelSequence:
         )
         if product is not None:
             kernel = kernel_dag(steps, self.values, outputs)
+        ends_plain = outputs[0] in self.read_plain and group.decision.lanes is None
+        if lanes > 0 and kernel is None and ends_plain:
+            kernel = pointwise_dag(steps, self.values, outputs)
         is_blocked = lanes > 0 and kernel is None
         form = group.decision.form
         blocked = blocked_dag(steps, self.values, lanes, self.algorithms, form) if is_blocked else None
@@ -240,7 +246,7 @@ class KernelSequence:
         if given.order == order:
             return number
         if (number, order) not in self._blocked:
-            if given.order is None and not order.is_natural:
+            if given.order is None and order.groups is None:
                 blocked = self._in_blocks(self._in_blocks(number, self._natural(number)), order)
             elif given.order is None:
                 blocked = self._copied(self.plain(number), order)

@@ -29,8 +29,8 @@ def converted(value: RegionValue, number: int, order: ChannelOrder | None) -> Ke
     x = placeholder(shape, value.type.dtype, "x0")
     source = {x: Source(number, SourceForm.AS_IT_IS)}
     match value.order, order:
-        case None, ChannelOrder(lanes=lanes):
-            return with_placeholders((to_blocked(x, lanes, "to_blocked"),), source)
+        case None, ChannelOrder(lanes=lanes, groups=int(groups)):
+            return with_placeholders((to_blocked(x, lanes, "to_blocked", groups),), source)
         case ChannelOrder(is_natural=True), None:
             return with_placeholders((from_blocked(x, channels, "from_blocked"),), source)
         case ChannelOrder() as given, _:

@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from intarsia.ir import DType, Function
+from intarsia.native.graph.blocked_steps import read_plain
 from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
 from intarsia.native.graph.cut_values import cut_steps
@@ -70,7 +71,13 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
     store = WeightStore(chosen.weights)
     sequence = KernelSequence(
-        list(line.values), lanes, alignment, chosen.convolutions, store, chosen.libraries
+        list(line.values),
+        lanes,
+        alignment,
+        chosen.convolutions,
+        store,
+        chosen.libraries,
+        read_plain(line) if lanes else frozenset(),
     )
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     cut = cut_steps(line, sorted(joined))

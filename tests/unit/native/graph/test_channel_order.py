@@ -18,6 +18,15 @@ def test_groups_begin_with_a_block() -> None:
     assert ChannelOrder.of_groups(8, 2, 4) == ChannelOrder.natural(8, 4)
 
 
+def test_groups_are_found_where_all_begin_with_a_block() -> None:
+    assert ChannelOrder.of_groups(6, 2, 4).groups == 2
+    assert ChannelOrder.natural(6, 4).groups == 1
+    assert ChannelOrder.of_groups(8, 2, 4).groups == 1  # blocks are full
+    assert ChannelOrder((0, -1, 1, 2), 4).groups is None
+    assert ChannelOrder((1, 0, 2, -1), 4).groups is None
+    assert ChannelOrder((-1, 0, 1, -1), 4).groups is None
+
+
 def test_concat_keeps_the_order_of_its_parts() -> None:
     parts = [ChannelOrder.of_groups(4, 2, 4), ChannelOrder.natural(3, 4)]
     assert ChannelOrder.joined(parts).places == (0, 1, -1, -1, 2, 3, -1, -1, 4, 5, 6, -1)

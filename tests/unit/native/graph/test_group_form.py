@@ -67,7 +67,7 @@ def test_the_form_with_least_work_is_chosen(
     [
         (8, 3, 24, GroupForm.PLAIN),  # all multiplications count, and nothing is copied
         (8, 8, 8, GroupForm.MERGED),  # blocks fit as they are
-        (4, 12, 12, GroupForm.MERGED),  # too many channels for rows of their own
+        (4, 12, 12, GroupForm.PADDED),  # too many channels for rows of their own
         (13, 2, 2, GroupForm.PLAIN),
         (13, 1, 1, None),  # seven of eight results of a block would be nothing
     ],

@@ -63,17 +63,32 @@ def plain_array(array: npt.NDArray[Any], channels: int) -> npt.NDArray[Any]:
     return np.ascontiguousarray(flat[:, :channels])
 
 
-def to_blocked(x: Tensor, lanes: int, name: str) -> Tensor:
-    """Declare a tensor (N, C, spatial ...) in blocks, with zeros in the rest of the last one."""
+def to_blocked(x: Tensor, lanes: int, name: str, groups: int = 1) -> Tensor:
+    """Declare a tensor (N, C, spatial ...) in blocks, with zeros in the rest of the last one of each group.
+
+    The result is (N, C / lanes, spatial ..., lanes). If there are several groups, the blocks have an axis of
+    groups and one of the blocks of a group.
+
+    Args:
+        x: The tensor.
+        lanes: Channels in a block.
+        name: Name of the operation.
+        groups: Number of groups of channels, each of which begins with a new block.
+    """
     batch, channels, *spatial = x.shape
+    group_channels = channels // groups
 
-    def element(n: Expression, o: Expression, *rest: Expression) -> Expression:
-        channel = o * lanes + rest[-1]
-        inside = x[(n, channel, *rest[:-1])]
-        return inside if channels % lanes == 0 else if_then_else(channel < channels, inside, 0)
+    def element(n: Expression, *rest: Expression) -> Expression:
+        (*before, o), pixel, lane = rest[: -len(spatial) - 1], rest[-len(spatial) - 1 : -1], rest[-1]
+        channel = o * lanes + lane
+        first = before[0] * group_channels if before else 0
+        inside = x[(n, channel + first, *pixel)]
+        return inside if group_channels % lanes == 0 else if_then_else(channel < group_channels, inside, 0)
 
-    shape = (batch, -(-channels // lanes), *spatial, lanes)
-    return compute(shape, element, name, axis_names(len(spatial)))
+    group_axis, group_name = ((groups,), ("g",)) if groups > 1 else ((), ())
+    shape = (batch, *group_axis, -(-group_channels // lanes), *spatial, lanes)
+    batch_name, *names = axis_names(len(spatial))
+    return compute(shape, element, name, (batch_name, *group_name, *names))
 
 
 def from_blocked(x: Tensor, channels: int, name: str) -> Tensor:
