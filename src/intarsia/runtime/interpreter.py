@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
 from intarsia.runtime.plan import Copy, ExecutionPlan, Invoke, PlanBlock, Repeat, RunKernel
 from intarsia.runtime.repetition import Repetition, single_element
+from intarsia.runtime.scan_at_once import kernel_body, run_scan_at_once
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, read_slots
 
 
@@ -50,6 +52,8 @@ class Activation:
 class Interpreter:
     """The runner of any plan; kernels allocate their results."""
 
+    _has_devices: ClassVar[bool] = False
+
     def __init__(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], constants: Sequence[Array]
     ) -> None:
@@ -57,6 +61,8 @@ class Interpreter:
         self._blocks: Mapping[str, PreparedBlock] = {
             name: self._prepare_block(block, constants) for name, block in plan.blocks.items()
         }
+        bodies = {name: None if self._has_devices else kernel_body(plan.blocks, name) for name in plan.blocks}
+        self._scans = {name: body for name, body in bodies.items() if body is not None}
         self._kept = [array for block in self._blocks.values() for _, array in block.constants]
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
@@ -97,7 +103,11 @@ class Interpreter:
                 called = self._blocks[step.block]
                 stack.append(_activate(called, arguments, step.outputs, top.values, release))
             elif isinstance(step, Repeat):
-                stack.append(Repetition(step, top.values, release))
+                kernel = self._scans.get(step.block)
+                if kernel and not step.is_loop and run_scan_at_once(step, kernel, self._kernels, top.values):
+                    _forget(top.values, release)
+                else:
+                    stack.append(Repetition(step, top.values, release))
             else:
                 truth = _is_true(self._condition(step.cond, top))
                 number = step.true_list if truth else step.false_list

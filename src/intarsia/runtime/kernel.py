@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
 from intarsia.runtime.availability import Available, Unavailable
@@ -85,6 +86,39 @@ class BindableKernel(Protocol):
 
         Returns:
             The function; None if `run` has to be called each time.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AddressSeries:
+    """Where a parameter of a kernel lies in each of many calls.
+
+    Attributes:
+        example: An array of the type and shape that it has in all of them.
+        addresses: Address of its first element in each call; memory there is C-contiguous and aligned.
+    """
+
+    example: Array
+    addresses: npt.NDArray[np.int64]
+
+
+@runtime_checkable
+class RepeatableKernel(Protocol):
+    """A kernel that can run many times in one call."""
+
+    def repeated_results(self) -> Sequence[tuple[tuple[int, ...], np.dtype[Any]]] | None:
+        """Return the shape and element type of each result; None if it has to be called each time."""
+
+    def repeat(self, count: int, inputs: Sequence[AddressSeries], outputs: Sequence[AddressSeries]) -> None:
+        """Run one call after another.
+
+        Args:
+            count: Number of calls.
+            inputs: Places of each parameter.
+            outputs: Places of each result; calls may read what earlier ones have written.
+
+        Raises:
+            ExecutionError: A parameter or result has another type or shape.
         """
 
 

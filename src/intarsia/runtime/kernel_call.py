@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from intarsia.runtime.kernel import Array, BindableKernel, Kernel, Value
+from intarsia.runtime.kernel import (
+    AddressSeries,
+    Array,
+    BindableKernel,
+    Kernel,
+    RepeatableKernel,
+    Value,
+)
 from intarsia.support.errors import ExecutionError, IntarsiaError
 
 _Result = TypeVar("_Result")
@@ -31,6 +38,20 @@ class NamedKernel:
         if bound is None:
             return partial(self.run, inputs, outputs)
         return partial(self._call, bound)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether each run is timed or recorded."""
+        return self.run_kernel != self.kernel.run
+
+    def repeat(self, count: int, inputs: Sequence[AddressSeries], outputs: Sequence[AddressSeries]) -> None:
+        """Run the kernel many times in one call, as `RepeatableKernel.repeat`.
+
+        Raises:
+            ExecutionError: It failed.
+        """
+        assert isinstance(self.kernel, RepeatableKernel), "the caller has looked"
+        self._call(self.kernel.repeat, count, inputs, outputs)
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """Run the kernel.

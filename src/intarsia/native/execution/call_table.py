@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from intarsia.native.execution.checked_run import run_checked
 from intarsia.native.execution.driver_records import CallRecord
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.partial_loops import PartialLoops
 from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.support.array_address import array_address
 from intarsia.support.errors import InputError, UsageError
 
 _WORD = 8
+_MOST_REPEATED = 1024
+"""Maximum number of repetitions whose records are in memory at the same time."""
 _WORDS_OF_CALL = ctypes.sizeof(CallRecord) // _WORD
 
 
@@ -166,6 +170,33 @@ class CallTable:
             pool.run(block.address, len(self.calls), self.scratch_bytes)
 
         return run
+
+    def run_repeatedly(self, pool: ThreadPool, addresses: npt.NDArray[np.int64]) -> None:
+        """Run all calls again and again, without a return to Python in between.
+
+        Args:
+            pool: Thread pool that runs them.
+            addresses: (repetitions, slots) addresses of the buffers; the caller must ensure that they fit the
+                kernels.
+
+        Raises:
+            UsageError: There are more or fewer addresses than slots, or the code is bounds-checked.
+        """
+        if addresses.shape[1] != self.slots or self.is_checked:
+            raise UsageError(f"a region of native kernels was given {addresses.shape} addresses")
+        records = len(self.calls) * _WORDS_OF_CALL
+        for begin in range(0, len(addresses), _MOST_REPEATED):
+            part = addresses[begin : begin + _MOST_REPEATED]
+            words = np.tile(np.array(self._words, np.uint64), (len(part), 1))
+            for word, position in self._slot_words:
+                words[:, word] = part[:, position].astype(np.uint64)
+            # Records follow each other, and so do arguments.
+            arguments = np.ascontiguousarray(words[:, records:])
+            table = np.ascontiguousarray(words[:, :records])
+            firsts = array_address(arguments) + np.arange(len(part)) * (arguments.shape[1] * _WORD)
+            for word, target in self._pointers:
+                table[:, word] = (firsts + (target - records) * _WORD).astype(np.uint64)
+            pool.run(array_address(table), len(part) * len(self.calls), self.scratch_bytes)
 
     def _run_checked(self, block: _RecordBlock) -> None:
         """Run the calls one by one, so that an index out of bounds stops the region at its kernel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
 from intarsia.runtime.devices.device import Buffer, Device
 from intarsia.runtime.interpreter import Activation, Interpreter
@@ -24,6 +25,8 @@ class DeviceInterpreter(Interpreter):
         devices: Devices of the plan, in its order.
         recorder: Recorder of the start and end of each step, if given.
     """
+
+    _has_devices: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
-from intarsia.runtime.kernel import Array, KernelSource, Value
+from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
@@ -138,6 +139,26 @@ class NativeKernel:
             run()
 
         return functools.partial(run_on, arrays)
+
+    def repeated_results(self) -> Sequence[tuple[tuple[int, ...], np.dtype[Any]]] | None:
+        """As `RepeatableKernel.repeated_results`."""
+        if not self._writes_directly:
+            return None
+        return [(port.shape, port.dtype) for port in self._open_region().results]
+
+    def repeat(self, count: int, inputs: Sequence[AddressSeries], outputs: Sequence[AddressSeries]) -> None:
+        """As `RepeatableKernel.repeat`: all calls of the region, again and again, are one table.
+
+        Raises:
+            ExecutionError: A parameter or result does not fit.
+        """
+        self._open_region()
+        assert self._table is not None
+        series = (*inputs, *outputs)
+        for item, port in zip(series, self._ports, strict=True):
+            _fitting(item.example, port)
+            assert item.addresses.shape == (count,)
+        self._table.run_repeatedly(self._pool, np.stack([item.addresses for item in series], axis=1))
 
     @property
     def call_keys(self) -> list[tuple[str, str]]:
