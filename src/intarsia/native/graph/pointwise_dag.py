@@ -54,8 +54,10 @@ def pointwise_dag(
 
 def _is_pointwise(step: KernelStep, values: Sequence[RegionValue]) -> bool:
     """Return whether a step is a convolution of a plain tensor, with sizes for which a product is faster."""
-    x, weight, *_ = (None if number is None else values[number] for number in (*step.args, None))
-    if str(step.op) != "Conv" or x is None or weight is None or weight.constant is None:
+    if str(step.op) != "Conv":
+        return False
+    x, weight = (None if number is None else values[number] for number in step.args[:2])
+    if x is None or weight is None or weight.constant is None:
         return False
     is_plain = x.order is None and values[x.same_as].order is None and x.constant is None
     shape, taps = x.type.static_shape, weight.constant.shape[2:]

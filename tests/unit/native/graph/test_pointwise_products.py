@@ -16,6 +16,7 @@ from intarsia.build import build
 from intarsia.ir import Expr, Function, GlobalVar, IRModule, TensorType, Tuple, Var
 from intarsia.native.graph import RegionPlan, plan_region
 from intarsia.native.machine.isa import Isa
+from intarsia.native.te.operators.compute_call import NotCoveredError
 from intarsia.op import call
 
 ISA = Isa.host()
@@ -111,6 +112,13 @@ def test_rows_of_a_view_are_read_plain() -> None:
     x = image(1, 16, 20, 20)
     rows = call("Softmax", call("Reshape", pointwise(x, 24), constant([24, 400], np.int64)), axis=-1)
     assert operators(planned(x, rows)) == ["conv", "softmax"]
+
+
+def test_operators_without_arguments_are_refused_for_what_they_are() -> None:
+    x = image(2, 3)
+    function = Function((x,), call("Add", x, call("RandomUniform", shape=(2, 3), seed=1.0)))
+    with pytest.raises(NotCoveredError, match="operator 'RandomUniform' has no native kernel"):
+        plan_region(IRModule.from_expr(function)["main"], ISA)
 
 
 @settings(max_examples=examples(20, quick=3), deadline=None)
