@@ -20,6 +20,7 @@ from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import Measured
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.measure.workers import TaskLimits
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.op import call
 from intarsia.target import Host, Target
@@ -130,8 +131,8 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_candidate_loses_only_itself(testbed: LocalTestbed, kind: str) -> None:
     """Each kind of fault among good candidates; the pool's own fault table has twenty of each."""
-    limits = {"timeout_s": 4.0} if kind == "test loops" else {"memory_bytes": 512 << 20}
-    limited = replace(testbed, builder=replace(testbed.builder, **limits))
+    limits = TaskLimits(seconds=4.0) if kind == "test loops" else TaskLimits(60.0, memory_bytes=512 << 20)
+    limited = replace(testbed, builder=replace(testbed.builder, limits=limits))
     inputs = [candidate(kind if index % 4 == 1 else "test right", index) for index in range(8)]
     results = Measurer(limited).measure(inputs)
     for index, result in enumerate(results):
