@@ -79,7 +79,8 @@ class _Slices:
 
     def series(self) -> AddressSeries:
         """Return the addresses of the slices."""
-        return AddressSeries(self.array[0], array_address(self.array) + self.numbers * self.array.strides[0])
+        example = self.array[0, ...]  # an array even if it has no axes
+        return AddressSeries(example, array_address(self.array) + self.numbers * self.array.strides[0])
 
 
 def run_scan_at_once(
@@ -101,8 +102,9 @@ def run_scan_at_once(
     """
     named = kernels[body.kernel]
     kernel = named.kernel
-    is_repeatable = isinstance(kernel, RepeatableKernel) and not named.is_watched
-    forms = kernel.repeated_results() if is_repeatable and isinstance(kernel, RepeatableKernel) else None
+    forms = None
+    if isinstance(kernel, RepeatableKernel) and not named.is_watched:
+        forms = kernel.repeated_results()
     scanned = [_moved(values[slot], *axis) for slot, axis in zip(step.scanned, step.scan_axes, strict=True)]
     counts = {0 if slices is None else len(slices.numbers) for slices in scanned}
     if forms is None or len(counts) != 1 or min(counts) < _FEWEST:
@@ -123,9 +125,8 @@ def run_scan_at_once(
     if len(inputs) < len(body.inputs):
         return False
     named.repeat(count, inputs, [slices.series() for slices in results])
-    last = [
-        results[number].array[results[number].numbers[-1]].copy() for number in body.results[: len(states)]
-    ]
+    written = [results[number] for number in body.results[: len(states)]]
+    last = [np.array(slices.array[slices.numbers[-1]]) for slices in written]
     rows = [
         _stacked(results[number], *axis)
         for number, axis in zip(body.results[len(states) :], step.row_axes, strict=True)

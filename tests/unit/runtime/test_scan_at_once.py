@@ -87,6 +87,23 @@ def test_states_and_rows(steps: int, backward: int, axis: int, monkeypatch: pyte
             np.testing.assert_array_equal(one, other)
 
 
+def test_states_and_slices_without_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = from_onnx(
+        model_of(
+            "g (float s, float[200] x) => (float last, float[200] sums) {"
+            " last, sums = Scan <num_scan_inputs = 1,"
+            " body = step (float a, float b) => (float c, float d) { c = Add(a, b) d = Neg(c) }> (s, x) }"
+        )
+    )
+    s, x = np.array(1.0, np.float32), np.arange(200, dtype=np.float32)
+    with native(module) as executable:
+        forbid_iterations(monkeypatch)
+        last, sums = executable(s, x)
+    assert isinstance(last, np.ndarray)
+    assert (last.shape, float(last)) == ((), 1 + x.sum())
+    np.testing.assert_array_equal(sums, -(1 + np.cumsum(x)))
+
+
 @settings(max_examples=examples(12, quick=2), deadline=None)
 @given(
     cell=st.sampled_from(["LSTM", "GRU", "RNN"]),

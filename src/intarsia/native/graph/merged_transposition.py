@@ -85,9 +85,9 @@ def merged_order(shape: _Shape, order: Sequence[int]) -> MergedOrder:
         order: Dimension of the argument for each one of the result.
     """
     kept = [axis for axis, extent in enumerate(shape) if extent != 1]
-    place = {axis: number for number, axis in enumerate(kept)}
+    position_of = {axis: number for number, axis in enumerate(kept)}
     groups: list[list[int]] = []
-    for axis in (place[axis] for axis in order if axis in place):
+    for axis in (position_of[axis] for axis in order if axis in position_of):
         if groups and groups[-1][-1] + 1 == axis:
             groups[-1].append(axis)
         else:
