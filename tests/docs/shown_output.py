@@ -43,5 +43,5 @@ def _line_pattern(line: str) -> str:
 
 def _without_figures(line: str) -> str:
     line = _INTERVAL.sub("", _NUMBER.sub("#", line))
-    words = ["#" if word in {"slow", "-"} else word for word in line.split()]
+    words = ["#" if word in {"slow", "measured", "-"} else word for word in line.split()]
     return " ".join(word for word in words if word != "yes")

@@ -23,7 +23,7 @@ from tests.unit.measure.testbed.candidates import (
     one_of_each,
     program,
 )
-from tests.unit.measure.worker_pool.live_processes import is_alive, own_children, until
+from tests.unit.measure.worker_pool.live_processes import is_alive, own_descendants, until
 
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
@@ -204,7 +204,7 @@ def test_processes_that_do_not_fit_refuse(changes: dict[str, object], message: s
 
 
 def test_closing_ends_processes_and_removes_files(tmp_path: Path) -> None:
-    before = own_children()
+    before = own_descendants()
     with ThreadPoolExecutor(1) as executor:
         testbed = RemoteTestbed.open(
             executor, this_host(), 1, limits=LIMITS, preload=PRELOAD, parent=tmp_path
@@ -212,8 +212,8 @@ def test_closing_ends_processes_and_removes_files(tmp_path: Path) -> None:
         running = testbed.measure([candidate(), candidate("test loops")])
         next(running)
         time.sleep(0.3)  # the other one loops now
-        assert own_children() > before
+        assert own_descendants() - before
         running.close()
         testbed.close()
-        assert until(lambda: own_children() <= before)
+        assert until(lambda: own_descendants() <= before)
     assert list(tmp_path.iterdir()) == []

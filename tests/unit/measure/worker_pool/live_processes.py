@@ -43,6 +43,16 @@ def own_children() -> set[int]:
     return set(children(os.getpid()))
 
 
+def own_descendants() -> set[int]:
+    """The children of this process, theirs, and so on: also workers of an older fork server."""
+    running, waiting = set[int](), [os.getpid()]
+    while waiting:
+        below = children(waiting.pop())
+        running.update(below)
+        waiting += below
+    return running
+
+
 @contextmanager
 def nothing_left_behind() -> Iterator[None]:
     """Fail if there are more open files, other children or more threads after the block than before it.
