@@ -26,7 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "zoo:mnist",
         *TARGETS,
         "--budget",
-        "90s",  # a busy machine takes 16 s to measure the engines; the search ends long before
+        "30s",
+        "--until-proven",  # a busy machine lets an engine seem too slow for parts of its own
         "--passes",
         "none",
         "--database",
@@ -37,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     done = process(*command, cwd=path)
     assert done.code == 0, done.err
-    assert json.loads(done.out)["search"] is not None, done.err
+    assert json.loads(done.out)["search"] is not None, done.out
     (path / "tune.json").write_text(done.out)
     return path
 
