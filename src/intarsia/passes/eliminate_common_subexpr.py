@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Final
+
+import numpy as np
 
 from intarsia.ir import (
     Call,
@@ -30,6 +33,9 @@ from intarsia.op.operator_facts import OperatorTrait
 from intarsia.op.operator_table import facts_of
 from intarsia.op.purity import impure_calls
 from intarsia.transform import FunctionPass, PassContext, register_pass
+
+_SAMPLES: Final = 64
+"""Elements by which two constants of a type are told apart before all of their elements are read."""
 
 
 @register_pass
@@ -123,16 +129,25 @@ class _Numbering:
 
 
 def _constant_keys(order: list[Expr]) -> dict[Expr, object]:
-    """Keys of constants, equal for those of equal bytes; of one that is alone in its type nothing is read."""
+    """Keys of constants, equal for those of equal bytes; all is read only of those with an equal sample."""
     alike: defaultdict[object, list[Constant]] = defaultdict(list)
     for expr in order:
         if isinstance(expr, Constant):
-            alike[expr.data.dtype.str, expr.data.shape].append(expr)
+            alike[expr.data.dtype.str, expr.data.shape, _sample(expr)].append(expr)
     keys: dict[Expr, object] = {}
     for constants in alike.values():
         for constant in constants:
             keys[constant] = constant_digest(constant) if len(constants) > 1 else id(constant)
     return keys
+
+
+def _sample(constant: Constant) -> bytes:
+    """Some elements of a constant, from its first to its last."""
+    data = constant.data
+    if data.dtype.hasobject or not data.size:
+        return b""
+    positions = np.linspace(0, data.size - 1, min(data.size, _SAMPLES)).astype(np.intp)
+    return data.flat[positions].tobytes()
 
 
 def _first_constants(order: list[Expr], numbers: _Numbering) -> dict[Expr, Expr]:

@@ -41,6 +41,7 @@ from intarsia.native.te.operators.blocked_layout import (
 )
 from intarsia.native.te.operators.windows import Window
 from intarsia.native.te.tensor import Tensor
+from intarsia.support.aligned_memory import allocate_aligned
 
 TAPS: Final = 3
 """Extent of a window, along both dimensions."""
@@ -114,10 +115,20 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
         (m + 2, m + 2, M / lanes, C / ci, ci, lanes).
     """
     matrix = Transforms.of(tile).weights
-    moved = np.einsum("ir,js,mcrs->ijmc", matrix, matrix, weight.astype(np.float64), optimize=True)
-    by_made = blocked_array(moved.astype(weight.dtype), lanes, axis=2)  # (i, j, M / lanes, C, lanes)
-    both = blocked_array(by_made, ci, axis=3)  # (i, j, M / lanes, C / ci, lanes, ci)
-    return np.ascontiguousarray(np.swapaxes(both, -1, -2))
+    both = np.kron(matrix, matrix)  # (m + 2) * (m + 2) rows, a column for each tap
+    made, read = weight.shape[:2]
+    blocks, below = -(-made // lanes), -(-read // ci)
+    result: npt.NDArray[Any] = allocate_aligned(both.shape[0] * blocks * below * ci * lanes * weight.itemsize)
+    result = result.view(weight.dtype).reshape(both.shape[0], blocks, below, ci, lanes)
+    taps = np.zeros((both.shape[1], below * ci, lanes))
+    flat = weight.reshape(made, read, both.shape[1])
+    # One product for each block of results: what it reads and computes stays in the cache.
+    for block in range(blocks):
+        part = flat[block * lanes : (block + 1) * lanes]
+        taps[:, :read, : len(part)] = part.transpose(2, 1, 0)
+        taps[:, :, len(part) :] = 0
+        result[:, block] = (both @ taps.reshape(len(taps), -1)).reshape(-1, below, ci, lanes)
+    return result.reshape(*matrix.shape[:1] * 2, blocks, below, ci, lanes)
 
 
 def winograd_convolution(
