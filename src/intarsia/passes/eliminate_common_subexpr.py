@@ -35,7 +35,7 @@ from intarsia.op.purity import impure_calls
 from intarsia.transform import FunctionPass, PassContext, register_pass
 
 _SAMPLES: Final = 64
-"""Elements by which two constants of a type are told apart before all of their elements are read."""
+"""Elements of two constants that are compared before all of their elements are read."""
 
 
 @register_pass

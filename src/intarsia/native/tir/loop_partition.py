@@ -167,9 +167,8 @@ class _Walker:
     def split_loop(self, loop: For, at: set[int], ranges: dict[LoopVar, Range]) -> list[Statement] | None:
         """Split a loop, and cut the loops of each part; return None if no part has fewer comparisons."""
         segments, main = split_range(0, loop.extent, at, self.max_parts)
-        whole = simplified(loop.body, {**ranges, loop.var: (0, loop.extent - 1)})
         body_in = partial(self.simplified_body, loop, ranges)
-        parts = self.refine_parts(loop.body, segments, main, body_in, len(self.comparisons.find_in(whole)))
+        parts = self.refine_parts(loop.body, segments, main, body_in)
         if parts is None:
             return None
         after: list[Statement] = []
@@ -183,7 +182,6 @@ class _Walker:
         segments: list[Segment],
         main: int,
         body_in: Callable[[Segment], Statement],
-        before: int,
     ) -> list[_Part] | None:
         """Return the parts, small undecided ones peeled; None if no part has fewer comparisons.
 
@@ -192,9 +190,8 @@ class _Walker:
             segments: Segments of values, in order.
             main: Position of the longest segment.
             body_in: Function from a segment to the body simplified for it.
-            before: Number of comparisons in the body before it is cut.
         """
-        stores = _store_count(body)
+        stores, before = _store_count(body), len(self.comparisons.find_in(body))
         parts = [
             _Part(segment, body_in(segment), position == main) for position, segment in enumerate(segments)
         ]
@@ -215,27 +212,31 @@ class _Walker:
 
     def trim_loop(self, loop: For, at: set[int], ranges: dict[LoopVar, Range]) -> list[Statement] | None:
         """Return the only part of the loop with effects; None if there are several, or nothing to cut."""
+        if not at or not _is_guarded(loop.body):
+            return None
         segments, _ = split_range(0, loop.extent, at, loop.extent + 1)
         bodies = [self.simplified_body(loop, ranges, segment) for segment in segments]
         busy = [position for position, body in enumerate(bodies) if flat(body)]
-        if len(segments) == 1 or len(busy) != 1:
+        if len(busy) != 1:
             return None
         segment = segments[busy[0]]
         return self.visit(self.segment_loop(loop, segment, bodies[busy[0]], False), ranges)
 
     def simplified_body(self, loop: For, ranges: dict[LoopVar, Range], segment: Segment) -> Statement:
-        """Return the body of a loop, simplified for a counter in a segment."""
-        return simplified(loop.body, {**ranges, loop.var: (segment.begin, segment.end - 1)})
+        """Return the body of a part of a loop, in which the counter begins at 0, simplified."""
+        body = loop.body
+        if segment.begin:
+            start = Literal(segment.begin, DType.INT64)
+            body = Replacement({loop.var: Arith(ArithOp.ADD, (loop.var, start))}).statement(body)
+        return simplified(body, {**ranges, loop.var: (0, segment.size - 1)})
 
     def segment_loop(self, loop: For, segment: Segment, body: Statement, is_copy: bool) -> Statement:
-        """Return a part of a loop as a loop that counts from 0."""
-        start = Literal(segment.begin, DType.INT64)
-        counters: dict[LoopVar, Scalar] = {}
-        if segment.begin:
-            counters[loop.var] = Arith(ArithOp.ADD, (loop.var, start))
-        if is_copy or counters:
-            body = Replacement(counters, names=self.names if is_copy else None).statement(body)
-        return simplified(For(loop.var, segment.size, body, loop.kind))
+        """Return a part of a loop around its body, which is simplified."""
+        if is_copy:
+            body = Replacement(names=self.names).statement(body)
+        if segment.size == 1 or not flat(body):
+            return body
+        return For(loop.var, segment.size, body, loop.kind)
 
     def version_body(
         self, body: Statement, pending: list[tuple[Scalar, set[int]]], ranges: dict[LoopVar, Range]
@@ -252,7 +253,7 @@ class _Walker:
             other = None if first.otherwise is None else self.version_body(first.otherwise, others, ranges)
             return with_branches(first, self.version_body(first.then, others, ranges), other)
         body_in = partial(_body_within, body, scalar, ranges)
-        parts = self.refine_parts(body, segments, main, body_in, len(self.comparisons.find_in(body)))
+        parts = self.refine_parts(body, segments, main, body_in)
         if parts is None:
             return self.version_body(body, others, ranges)
         result: Statement | None = None

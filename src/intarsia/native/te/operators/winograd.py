@@ -36,7 +36,6 @@ from intarsia.native.te.operators.blocked_layout import (
     TILE,
     WINOGRAD,
     axis_names,
-    blocked_array,
     padded_block,
 )
 from intarsia.native.te.operators.windows import Window
@@ -116,12 +115,12 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
     """
     matrix = Transforms.of(tile).weights
     both = np.kron(matrix, matrix)  # (m + 2) * (m + 2) rows, a column for each tap
-    made, read = weight.shape[:2]
-    blocks, below = -(-made // lanes), -(-read // ci)
+    results, read = weight.shape[:2]
+    blocks, below = -(-results // lanes), -(-read // ci)
     result: npt.NDArray[Any] = allocate_aligned(both.shape[0] * blocks * below * ci * lanes * weight.itemsize)
     result = result.view(weight.dtype).reshape(both.shape[0], blocks, below, ci, lanes)
     taps = np.zeros((both.shape[1], below * ci, lanes))
-    flat = weight.reshape(made, read, both.shape[1])
+    flat = weight.reshape(results, read, both.shape[1])
     # One product for each block of results: what it reads and computes stays in the cache.
     for block in range(blocks):
         part = flat[block * lanes : (block + 1) * lanes]
