@@ -10,10 +10,12 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
+from math import prod
 from typing import Final
 
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Load
+from intarsia.native.dag.along_sum import pays_along_sum
 from intarsia.native.graph.kernel_dag import kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
@@ -31,6 +33,10 @@ _REDUCTION = StepKind.REDUCTION
 
 _LEAST_ROWS: Final = 8
 """Number of rows from which panels of the right matrix are packed; unpacked, another order is read slowly."""
+_MOST_ROWS: Final = 64
+"""Number of rows up to which one block has all rows of a product by a single matrix."""
+_LEAST_SUM: Final = 32
+"""Minimum number of products of a sum along which vectors run: two vectors of the widest registers."""
 
 
 def fusion_groups(
@@ -218,20 +224,29 @@ class _Groups:
         """Return whether the products that read a move can read its source in place."""
         if self._kinds[source] is not _MOVE or len(self._members[source]) > 1:
             return False
-        keeps = _keeps_rows(self._steps[source], self._line.values)
+        move, values = self._steps[source], self._line.values
+        keeps = _keeps_rows(move, values)
         return all(
-            self._reads_in_place(reader, source, is_left_too=keeps) for reader in self._readers[source]
+            self._reads_in_place(reader, source, is_left_too=keeps)
+            or (not self._is_opaque(reader) and _reads_along_sum(self._steps[reader], move, values))
+            for reader in self._readers[source]
         )
 
     def _reads_in_place(self, reader: int, source: int, *, is_left_too: bool) -> bool:
         """Return whether only products read a move, directly or through another move."""
         step, (number,) = self._steps[reader], self._steps[source].outputs
+        if self._is_opaque(reader):
+            return False
         if self._kinds[reader] is _MOVE:
             after = self._readers[reader]
             return all(
                 self._reads_in_place(next_reader, reader, is_left_too=is_left_too) for next_reader in after
             )
         return _reads_batches(step, self._line.values) and (is_left_too or _reads_right(step, number))
+
+    def _is_opaque(self, position: int) -> bool:
+        """Return whether a step stays alone, such as a call of a library."""
+        return self._kinds[position] is StepKind.OPAQUE
 
     def _sources(self, members: list[int]) -> list[int]:
         """Return the groups that steps read, negated, so that a min-heap yields the last one first."""
@@ -306,14 +321,29 @@ def _reads_right(step: KernelStep, number: int) -> bool:
 
 
 def _reads_batches(step: KernelStep, values: Sequence[RegionValue]) -> bool:
-    """Return whether a step is a batched product with enough rows to pack panels of the right matrix.
+    """Return whether a step is a product with the right number of rows to pack panels of a moved matrix.
 
-    A product by a single matrix is not batched: its rows are those of one product.
+    Each block of rows packs the panels again, so those of a product by a single matrix must be few.
     """
     if str(step.op) != "MatMul":
         return False
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
-    return len(left) > 2 and len(right) > 2 and left[-2] >= _LEAST_ROWS
+    if len(left) < 2 or len(right) < 2:
+        return False
+    if len(right) > 2:
+        return len(left) > 2 and left[-2] >= _LEAST_ROWS
+    return _LEAST_ROWS <= prod(left[:-1]) <= _MOST_ROWS
+
+
+def _reads_along_sum(step: KernelStep, move: KernelStep, values: Sequence[RegionValue]) -> bool:
+    """Return whether a product of few rows reads a transposed right matrix where it was, along its sums."""
+    if str(move.op) != "Transpose" or not _reads_right(step, move.outputs[0]):
+        return False
+    left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
+    order = move.call.attrs.get("perm", tuple(reversed(range(len(right)))))
+    is_turned = isinstance(order, tuple) and len(right) > 1 and order[-2] == len(right) - 1
+    rows = left[-2] if len(left) > 1 else 1
+    return is_turned and right[-2] >= _LEAST_SUM and pays_along_sum(rows, right[-2])
 
 
 def _is_softmax(step: KernelStep, values: Sequence[RegionValue]) -> bool:

@@ -15,7 +15,7 @@ from tests.effort import examples
 from tests.unit.native.graph.programs import constant, ints
 from tests.unit.native.graph.run_plan import run_plan
 
-from intarsia.ir import Expr, Function, TensorType, Var
+from intarsia.ir import DType, Expr, Function, TensorType, Var
 from intarsia.native.graph import PlanOptions, RegionPlan, plan_region
 from intarsia.native.machine.isa import Isa
 from intarsia.op import call
@@ -185,6 +185,46 @@ def test_a_product_by_one_matrix_stays_one_of_all_rows() -> None:
     weight = constant(np.random.default_rng(2).standard_normal((16, 8)))
     found = kernels_of(lambda x, _: call("MatMul", call("Transpose", x, perm=(0, 2, 1, 3)), weight))
     assert found == ["transpose", "matmul"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "expected"),
+    [
+        (1, 32, ["transpose_matmul"]),
+        (4, 32, ["transpose_matmul"]),  # along the sum
+        (5, 32, ["transpose", "matmul"]),
+        (1, 31, ["transpose", "matmul"]),
+        (8, 31, ["transpose_matmul"]),  # in panels
+        (64, 31, ["transpose_matmul"]),
+        (65, 31, ["transpose", "matmul"]),
+    ],
+)
+@pytest.mark.parametrize("lead", [(), (3,)])
+def test_products_by_one_turned_matrix(
+    rows: int, depth: int, expected: list[str], lead: tuple[int, ...]
+) -> None:
+    shapes = ((*lead, rows, depth), (*lead, 50, depth))
+    is_batch_of_many = bool(lead) and rows > 64
+    data = [np.random.default_rng(place).standard_normal(shape) for place, shape in enumerate(shapes)]
+    arrays = [array.astype(np.float32) for array in data]
+    x, y = (Var(name, checked_type=TensorType.of(array)) for name, array in zip("xy", arrays, strict=True))
+    order = (*range(len(lead)), len(lead) + 1, len(lead))
+    plan = plan_region(Function((x, y), call("MatMul", x, call("Transpose", y, perm=order))), ISA)
+    assert operators(plan) == (["transpose_matmul"] if is_batch_of_many else expected)
+    (result,) = run_plan(plan, arrays, ISA)
+    np.testing.assert_allclose(result, data[0] @ np.swapaxes(data[1], -1, -2), atol=1e-4)
+    for kernel in plan.kernels:
+        assert_matches_declared(kernel.dag, ISA, 2)
+
+
+def test_the_rows_of_all_batches_count_where_one_matrix_multiplies_them() -> None:
+    def kernels(rows: int) -> list[str]:
+        x = Var("x", checked_type=TensorType((3, rows, 16), DType.FLOAT32))
+        y = Var("y", checked_type=TensorType((50, 16), DType.FLOAT32))
+        return operators(plan_region(Function((x, y), call("MatMul", x, call("Transpose", y))), ISA))
+
+    assert kernels(21) == ["transpose_matmul"]
+    assert kernels(22) == ["transpose", "matmul"]
 
 
 few, some = st.integers(1, 3), st.integers(1, 40)

@@ -1,0 +1,18 @@
+"""When the vectors of a product run along its sums, so that a transposed matrix is read in place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_LANES_COST: Final = 8
+"""Cost of the horizontal sum of one result, in moved elements of a matrix, by measurement."""
+
+
+def pays_along_sum(rows: int, depth: int) -> bool:
+    """Return whether a product by a transposed matrix is faster without moving the matrix.
+
+    Args:
+        rows: Number of rows of the product: each result of them takes a horizontal sum.
+        depth: Number of products of a sum.
+    """
+    return rows * _LANES_COST <= depth
