@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from intarsia.native.dag.along_sum import pays_along_sum
 from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock, gemm_block
 from intarsia.native.schedule.gemm_form import GemmForm, MatrixPacking, gemm_form
@@ -38,8 +39,9 @@ _LEAST_WORK = 64
 """Number of multiplications from which tiles pay off."""
 _REUSED = 4
 """Number of tiles that must use a panel for its packing to pay off."""
-_LANES_COST = 8
-"""Cost of the horizontal sum of one result, in moved elements of a matrix, by measurement."""
+_MOST_ROWS_UNPACKED = 32
+"""Maximum number of rows of a right matrix that is read in place for each row of tiles: more rows that are
+far apart do not stay in the first-level cache together."""
 _LEAST_VECTORS = 2
 """Minimum number of vectors of a sum: of fewer, the horizontal sum takes longer than the products."""
 _PAGE = 4096
@@ -128,15 +130,33 @@ def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
     tile = _tile(form, task, threads, is_along_sum)
     block = gemm_block(form, tile, task.isa.caches, threads, may_cut=not is_along_sum)
-    copies = not (form.right_is_packed or is_along_sum) and _pays_to_copy(form, tile)
-    return GemmPlan(form, tile, block, threads, copies, is_along_sum=is_along_sum)
+    is_by_rows = not is_along_sum and block.depth == form.depth and _pays_by_rows(form, task)
+    copies = not (form.right_is_packed or is_along_sum or is_by_rows) and _pays_to_copy(form, tile)
+    return GemmPlan(form, tile, block, threads, copies, is_by_rows, is_along_sum=is_along_sum)
 
 
 def _pays_along_sum(form: GemmForm) -> bool:
     """Return whether vectors run along the sum, where they can: by decision, or if there are few rows."""
     if form.decided is not None and form.right_runs_along_columns:
         return form.decided is MatrixPacking.ALONG_SUM
-    return not form.right_runs_along_columns or form.rows * _LANES_COST <= form.depth
+    return not form.right_runs_along_columns or pays_along_sum(form.rows, form.depth)
+
+
+def _pays_by_rows(form: GemmForm, task: ScheduleTask) -> bool:
+    """Return whether results are written row by row, and the right matrix is read from the cache each time.
+
+    Panel by panel, results that do not stay in the second-level cache are written in pieces as wide as a
+    tile, each on another page: the fewer products a result takes, the more that costs.
+    """
+    if form.row is None or form.decided is MatrixPacking.PANELS:
+        return False
+    size, second = form.op.dtypes[0].numpy.itemsize, task.isa.caches.second
+    if form.rows * form.columns * size <= second:
+        return False
+    right = form.depth * form.columns * size
+    if form.right_is_packed:
+        return right <= second
+    return form.depth <= _MOST_ROWS_UNPACKED and right <= second // 2 and not form.right_is_moved
 
 
 def _pays_to_copy(form: GemmForm, tile: GemmTile) -> bool:

@@ -109,6 +109,28 @@ def test_sums_stay_whole_where_rows_or_panels_stay_in_the_cache() -> None:
         assert "k" in [loop.name for loop in state["C.tile"].iters]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("constant", "n"), [(True, 90), (False, 60)])
+def test_large_results_of_few_products_are_computed_by_rows(constant: bool, n: int, threads: int) -> None:
+    small = small_caches(Isa.host())
+    dag = ComputeDAG((activated(product(70, n, 11, constant=constant)),))
+    (plan,) = gemm_plans(ScheduleTask(dag, small, threads))
+    assert plan.is_by_rows
+    assert not plan.copies
+    assert_matches_declared(dag, small, threads)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "constant"),
+    [(20, 60, 11, True), (70, 300, 11, True), (70, 100, 11, False), (70, 60, 33, False), (1, 3000, 1, True)],
+    ids=["small result", "large constant", "large matrix", "many rows of a matrix", "one row"],
+)
+def test_other_products_are_computed_by_panels(m: int, n: int, k: int, constant: bool) -> None:
+    dag = ComputeDAG((product(m, n, k, constant=constant),))
+    plans = gemm_plans(ScheduleTask(dag, small_caches(Isa.host()), 1))
+    assert not any(plan.is_by_rows for plan in plans)
+
+
 @pytest.mark.slow
 def test_sums_in_pieces_of_batches() -> None:
     a, b = te.placeholder((3, 40, 200), name="A"), te.placeholder((3, 200, 72), name="B")
