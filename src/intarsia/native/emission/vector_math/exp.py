@@ -7,6 +7,7 @@ The largest errors, over random numbers of all sizes, are stated with each funct
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import Final
 
 from intarsia.native.emission.vector_math.lanes import Lanes
@@ -43,29 +44,39 @@ _LN2_LOW: Final = -2.12194440e-4
 
 
 def exp(lanes: Lanes, x: str) -> str:
-    """Emit e to the x; the error is at most 2 ULP."""
-    x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 89.0), -104.0)
-    power, moved = lanes.nearest(lanes.mul(x, lanes.number(1.4426950408889634)))
+    """Emit e to the x; the error is at most 2 ULP, and results below 2**-125 are 0."""
+    x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 89.0), -125.0 * log(2.0))
+    power, moved = lanes.nearest(lanes.mul(x, lanes.number(1 / log(2.0))))
     rest = lanes.mul_add(power, lanes.number(-_LN2_HIGH), x)
     rest = lanes.mul_add(power, lanes.number(-_LN2_LOW), rest)
-    value = lanes.scaled(lanes.polynomial(rest, _EXP), power, moved)
-    return lanes.choose(is_gone, lanes.number(0.0), value)
+    return lanes.choose(is_gone, lanes.number(0.0), _scaled_polynomial(lanes, rest, _EXP, power, moved))
 
 
 def exp2(lanes: Lanes, x: str) -> str:
-    """Emit 2 to the x; the error is at most 2 ULP."""
-    x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 129.0), -151.0)
+    """Emit 2 to the x; the error is at most 2 ULP, and results below 2**-125 are 0."""
+    x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 129.0), -125.0)
     power, moved = lanes.nearest(x)
-    rest = lanes.sub(x, power)
-    value = lanes.mul_add(lanes.polynomial(rest, _EXP2), rest, lanes.number(1.0))
-    return lanes.choose(is_gone, lanes.number(0.0), lanes.scaled(value, power, moved))
+    value = _scaled_polynomial(lanes, lanes.sub(x, power), (1.0, *_EXP2), power, moved)
+    return lanes.choose(is_gone, lanes.number(0.0), value)
+
+
+def _scaled_polynomial(lanes: Lanes, x: str, coefficients: Sequence[float], power: str, moved: str) -> str:
+    """Emit a polynomial between 0.7 and 1.42 times `2**power`, for powers from -125 to 129.
+
+    The polynomial is doubled, so that the other factor, 2**(power - 1), is a normal number where the result
+    is infinite: it is the power with its bias, shifted into the exponent field.
+    """
+    if lanes.has_scale:
+        return lanes.scaled(lanes.polynomial(x, coefficients), power)
+    doubled = lanes.polynomial(x, [2 * coefficient for coefficient in coefficients])
+    return lanes.mul(doubled, lanes.power_of_bits(moved))
 
 
 def _without_what_vanishes(lanes: Lanes, x: str, limit: float) -> tuple[str, str]:
     """Replace numbers below a limit by 0, and return the mask of them.
 
-    Their results are denormal or 0, which costs processors about a hundred cycles each; masks of attention
-    produce many such numbers.
+    Their results would be denormal or 0, which costs processors about a hundred cycles each; masks of
+    attention produce many such numbers.
     """
     is_gone = lanes.test("olt", x, lanes.number(limit))
     return lanes.choose(is_gone, lanes.number(0.0), x), is_gone

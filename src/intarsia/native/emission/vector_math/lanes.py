@@ -127,7 +127,7 @@ class Lanes:
         """Emit the minimum of a number and a limit; NaN stays NaN."""
         return self.choose(self.test("ogt", x, self.number(limit)), self.number(limit), x)
 
-    def nearest(self, x: str, more: int = 2 * _BIAS) -> tuple[str, str]:
+    def nearest(self, x: str, more: int = _BIAS - 1) -> tuple[str, str]:
         """Round a number below 2**22 in magnitude; return the integer, and a number with it in its last bits.
 
         The addition of 1.5 * 2**23 + `more` shifts the integer, increased by `more`, into the last bits; NaN
@@ -137,22 +137,23 @@ class Lanes:
         moved = self.add(x, magic)
         return self.builder.pure(f"fsub {self.floats} {moved}, {magic}"), moved
 
-    def scaled(self, x: str, power: str, moved: str) -> str:
-        """Emit `x * 2**power` for powers from -252 to 254; `power` and `moved` are results of `nearest`.
+    @property
+    def has_scale(self) -> bool:
+        """Whether one instruction multiplies by a power of two of any size."""
+        return self.has_tables
 
-        In two steps, because one factor would exceed the exponent range. Each is half of the moved bits,
-        shifted into the
-        exponent field: the bits of the magic number overflow, and half the power with its bias is left.
+    def scaled(self, x: str, power: str) -> str:
+        """Emit `x * 2**power`; needs `has_scale`."""
+        floats = f"{self.floats} "
+        args = f"{floats}{x}, {floats}{power}, {floats}zeroinitializer, i16 -1, i32 4"
+        return self.builder.call(self.floats, "llvm.x86.avx512.mask.scalef.ps.512", args)
+
+    def power_of_bits(self, moved: str) -> str:
+        """Emit 2**(n - 1) for the integer n from -125 to 129 in a result of `nearest`; the last is infinite.
+
+        The bits of the magic number leave the exponent field on its left, the power with its bias stays.
         """
-        if self.has_avx512 and self.lanes == _TABLE:
-            floats = f"{self.floats} "
-            args = f"{floats}{x}, {floats}{power}, {floats}zeroinitializer, i16 -1, i32 4"
-            return self.builder.call(self.floats, "llvm.x86.avx512.mask.scalef.ps.512", args)
-        bits = self.bits(moved)
-        first = self.int_op("lshr", bits, self.integer(1))
-        for part in (first, self.int_op("sub", bits, first)):
-            x = self.mul(x, self.of_bits(self.int_op("shl", part, self.integer(_MANTISSA))))
-        return x
+        return self.of_bits(self.int_op("shl", self.bits(moved), self.integer(_MANTISSA)))
 
     def looked_up(self, table: Sequence[float], places: str) -> str:
         """Look up the last four bits of each lane in a table of sixteen numbers; needs `has_tables`."""
