@@ -101,7 +101,18 @@ def _form(root: Scalar) -> _Form | None:
 def _part(left: _Form, right: _Form, is_quotient: bool) -> _Form | None:
     if right.terms or right.const <= 0:
         return None
-    return _Form(0, ((_Part(_joined(left), right.const, is_quotient), 1),))
+    whole = _joined(left)
+    part = _quotient(whole, right.const) if is_quotient else _Part(whole, right.const, is_quotient)
+    return _Form(0, ((part, 1),))
+
+
+def _quotient(whole: _Form, divisor: int) -> _Part:
+    """Return a floor quotient; that of a floor quotient is one by the product of both divisors."""
+    if whole.const == 0 and len(whole.terms) == 1:
+        ((unit, coefficient),) = whole.terms
+        if isinstance(unit, _Part) and unit.is_quotient and coefficient == 1:
+            return _Part(unit.whole, unit.divisor * divisor, is_quotient=True)
+    return _Part(whole, divisor, is_quotient=True)
 
 
 def _joined(form: _Form) -> _Form:
@@ -113,7 +124,7 @@ def _joined(form: _Form) -> _Form:
         for unit, coefficient in form.terms:
             if isinstance(unit, str) or unit.is_quotient:
                 continue
-            quotient = unit._replace(is_quotient=True)
+            quotient = _quotient(unit.whole, unit.divisor)
             if sums.get(quotient) == coefficient * unit.divisor:
                 rest = tuple(item for item in form.terms if item[0] not in (unit, quotient))
                 form, changed = _sum(_Form(form.const, rest), unit.whole, coefficient), True

@@ -29,6 +29,16 @@ def plan_of(shape: str, indices: str) -> AccessPlan | None:
             "(i floordiv 4) floordiv 3, (i floordiv 4) mod 3, i mod 4, j",
             AccessPlan(0, (("i", 5), ("j", 1))),
         ),
+        (
+            "(2, 3, 4, 5)",  # as the simplifier writes it: the quotient of a quotient is one
+            "i floordiv 12, (i floordiv 4) mod 3, i mod 4, j",
+            AccessPlan(0, (("i", 5), ("j", 1))),
+        ),
+        (
+            "(2, 3, 2, 2, 5)",
+            "i floordiv 12, (i floordiv 4) mod 3, (i floordiv 2) mod 2, i mod 2, j",
+            AccessPlan(0, (("i", 5), ("j", 1))),
+        ),
     ],
 )
 def test_pieces_of_a_counter_come_together(shape: str, indices: str, expected: AccessPlan) -> None:
@@ -43,6 +53,7 @@ def test_pieces_of_a_counter_come_together(shape: str, indices: str, expected: A
         ("(4, 7)", "i floordiv 6, i mod 6"),  # rows are longer than what is counted in them
         ("(24, 24)", "i floordiv 6, j"),
         ("(600,)", "i * j"),
+        ("(2, 3, 4, 5)", "i floordiv 8, (i floordiv 4) mod 3, i mod 4, j"),
     ],
 )
 def test_others_are_no_sums(shape: str, indices: str) -> None:
