@@ -186,6 +186,18 @@ def test_cumulation(
         check(name, x, np.array(axis), expected=[wanted], **flags)
 
 
+@pytest.mark.parametrize("shape", [(8, 3), (2, 19, 5), (16, 1), (3, 8)])
+@pytest.mark.parametrize("is_reverse", [False, True])
+@pytest.mark.parametrize("is_exclusive", [False, True])
+def test_lines_along_the_last_axis_are_added_up_together(
+    shape: tuple[int, ...], is_exclusive: bool, is_reverse: bool
+) -> None:
+    x = numbers(3, shape, np.float32)
+    flags = dict[str, Any](exclusive=int(is_exclusive), reverse=int(is_reverse))
+    wanted = _cumulated("CumSum", x, -1, is_exclusive, is_reverse)
+    check("CumSum", x, np.array(len(shape) - 1), expected=[wanted], **flags)
+
+
 def _cumulated(name: str, x: Array, axis: int, is_exclusive: bool, is_reverse: bool) -> Array:
     x = np.flip(x, axis) if is_reverse else x
     if is_exclusive and x.shape[axis]:
