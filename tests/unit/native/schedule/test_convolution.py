@@ -75,6 +75,8 @@ CASES = {
     "no padding": Case(16, 48, (6, 7), pads=(0, 0, 0, 0)),
     "one tap": Case(33, 40, (7, 7), taps=(1, 1), pads=(0, 0, 0, 0), batch=2),
     "one tap, strided": Case(16, 32, (7, 9), taps=(1, 1), stride=2, pads=(0, 0, 0, 0)),
+    "one tap, strided, many filters": Case(19, 75, (7, 9), taps=(1, 1), stride=2, pads=(0, 0, 0, 0)),
+    "bands of one tap, strided": Case(16, 64, (61, 10), taps=(1, 1), stride=3, pads=(0, 0, 0, 0), batch=2),
     "one pixel": Case(16, 16, (3, 3), pads=(0, 0, 0, 0)),
     "groups of whole blocks": Case(64, 64, (5, 7), groups=2),
     "groups within a block": Case(32, 32, (5, 7), groups=8),
@@ -163,6 +165,23 @@ def test_one_and_three_spatial_dimensions(size: tuple[int, ...], threads: int) -
     expected = reference("Conv", [data, weights], strides=(2,) * rank, pads=(1,) * (2 * rank))
     found = computed(dag, {x: given, w: packed}, blocked_state, isa, threads)
     _assert_same(plain_array(found, 35), expected)
+
+
+@pytest.mark.parametrize("size", [(19,), (7, 8), (3, 5, 6)])
+@pytest.mark.parametrize(("filters", "copies"), [(63, False), (64, True)])
+def test_many_filters_read_pixels_that_were_copied_together(
+    size: tuple[int, ...], filters: int, copies: bool, threads: int
+) -> None:
+    isa, rank, lanes = Isa.host(), len(size), 1 if filters == 63 else Isa.host().vector_bytes // 4
+    data, weights = normal(2, 20, *size), normal(filters, 20, *(1 for _ in size), seed=1)
+    packed, given = pack_weight(weights, lanes, lanes), blocked_array(data, lanes)
+    windows = [Window(extent, (extent - 1) // 2 + 1, 1, 2, 1, 0, 0) for extent in size]
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    conv = blocked_convolution(x, w, windows, "conv")
+    assert (x in conv.op.inputs) is not copies
+    expected = reference("Conv", [data, weights], strides=(2,) * rank)
+    found = computed(ComputeDAG((x, w, conv)), {x: given, w: packed}, blocked_state, isa, threads)
+    _assert_same(plain_array(found, filters), expected)
 
 
 @pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())

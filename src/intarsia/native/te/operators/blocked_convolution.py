@@ -23,6 +23,8 @@ from intarsia.native.te.operators.blocked_layout import (
     axis_names,
     blocked_array,
     padded_block,
+    picked_pixels,
+    picks_pixels,
 )
 from intarsia.native.te.operators.windows import Window, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
@@ -30,6 +32,9 @@ from intarsia.native.te.tensor import Tensor
 _NARROW: Final = 3
 """Most result blocks of a group that is scheduled in groups; wider groups run like plain convolutions, whose
 tiles stay within a group."""
+_MANY: Final = 64
+"""Number of filters from which pixels that lie apart are first copied together: each pixel is read once for
+each of them, and half of a cache line is of no use."""
 
 
 def blocked_convolution(
@@ -44,8 +49,11 @@ def blocked_convolution(
         name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
     """
-    source = padded_block(x, windows, 0.0, f"{name}.pad")
     count, step = in_per_out
+    if picks_pixels(windows) and not count and weight.shape[0] * weight.shape[-1] >= _MANY:
+        source, windows = picked_pixels(x, windows, f"{name}.pad")
+    else:
+        source = padded_block(x, windows, 0.0, f"{name}.pad")
     block, channel, taps = (
         reduce_axis(weight.shape[1], "rb"),
         reduce_axis(weight.shape[-2], "rc"),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from intarsia.native.te.compute import compute
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import if_then_else, logical_and
+from intarsia.native.te.operators.index_arithmetic import scaled
 from intarsia.native.te.operators.windows import Window, spatial_names
 from intarsia.native.te.tensor import Tensor
 
@@ -131,6 +132,34 @@ def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) 
 
     shape = (*x.shape[:2], *(window.reach for window in windows), *x.shape[behind:])
     return compute(shape, element, name, attrs={BLOCKED: PADDING})
+
+
+def picks_pixels(windows: Sequence[Window]) -> bool:
+    """Return whether a convolution reads some pixels only, each with its one tap."""
+    is_pointwise = all(window.taps == 1 and window.is_inside for window in windows)
+    return is_pointwise and any(window.stride > 1 for window in windows)
+
+
+def picked_pixels(x: Tensor, windows: Sequence[Window], name: str) -> tuple[Tensor, tuple[Window, ...]]:
+    """Declare the pixels that a pointwise convolution with strides reads, next to each other.
+
+    Args:
+        x: Blocked tensor.
+        windows: Windows of one tap, one for each spatial dimension.
+        name: Name of the operation.
+
+    Returns:
+        The tensor, and windows without strides over it.
+    """
+    behind = 2 + len(windows)
+
+    def element(*indices: Expression) -> Expression:
+        at = [scaled(index, window.stride) for index, window in zip(indices[2:behind], windows, strict=True)]
+        return x[(*indices[:2], *at, *indices[behind:])]
+
+    counts = [window.count for window in windows]
+    tensor = compute((*x.shape[:2], *counts, *x.shape[behind:]), element, name, attrs={BLOCKED: PADDING})
+    return tensor, tuple(Window(count, count, 1, 1, 1, 0, 0) for count in counts)
 
 
 def axis_names(rank: int) -> tuple[str, ...]:
