@@ -129,9 +129,10 @@ def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
         return None
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
     tile = _tile(form, task, threads, is_along_sum)
-    block = gemm_block(form, tile, task.isa.caches, threads, may_cut=not is_along_sum)
-    is_by_rows = not is_along_sum and block.depth == form.depth and _pays_by_rows(form, task)
-    copies = not (form.right_is_packed or is_along_sum or is_by_rows) and _pays_to_copy(form, tile)
+    pays_by_rows = not is_along_sum and _pays_by_rows(form, task)
+    copies = not (form.right_is_packed or is_along_sum or pays_by_rows) and _pays_to_copy(form, tile)
+    block = gemm_block(form, tile, task.isa.caches, threads, may_cut=not is_along_sum, copies=copies)
+    is_by_rows = pays_by_rows and block.depth == form.depth
     return GemmPlan(form, tile, block, threads, copies, is_by_rows, is_along_sum=is_along_sum)
 
 

@@ -21,12 +21,16 @@ _TILE_SHARE: Final = 2
 """Divisor of the first-level cache size for rows of a tile of cut sums."""
 _RESULT_SHARE: Final = 4
 """Divisor of the second-level cache size for results, and for rows, of cut sums."""
+_ROWS_OF_COPIES: Final = 512
+"""Number of rows that use a panel which is packed for them: with 66, packing takes a quarter of the time."""
 PIECES: Final = 4
 """Minimum number of chunks of work per thread, so that a late chunk delays the others only briefly."""
 _MOST_PIECES: Final = 2 * PIECES
 # Costs relative to the time of a tile, by measurement.
 _PANEL_COST: Final = 8.0
 """Cost of the first use of a panel, which is loaded from memory, for tiles of one row."""
+_COPY_COST: Final = 16.0
+"""Cost of packing a panel, for tiles of one row."""
 _ROWS_COST: Final = 13.0
 """Cost of the first use of rows, for tiles of one column."""
 _PIECE_COST: Final = 0.15
@@ -49,7 +53,13 @@ class GemmBlock:
 
 
 def gemm_block(
-    form: GemmForm, tile: GemmTile, caches: CacheSizes, threads: int, *, may_cut: bool = True
+    form: GemmForm,
+    tile: GemmTile,
+    caches: CacheSizes,
+    threads: int,
+    *,
+    may_cut: bool = True,
+    copies: bool = False,
 ) -> GemmBlock:
     """Return the block of a product.
 
@@ -61,6 +71,7 @@ def gemm_block(
         caches: Sizes of a core's caches.
         threads: Number of threads.
         may_cut: Whether sums may be cut.
+        copies: Whether each block packs the panels of the right matrix that it uses.
     """
     size = form.op.dtypes[0].numpy.itemsize
     down, across = -(-form.rows // tile.rows), -(-form.columns // tile.columns)
@@ -72,11 +83,13 @@ def gemm_block(
         steps = caches.second // (_STEPS_SHARE * tile.columns), caches.first // (_TILE_SHARE * tile.rows)
         depth = _even(form.depth, min(steps) // size)
     rows = _even(down, most_rows // (tile.rows * depth * size))
+    if copies:
+        rows = max(rows, _even(down, -(-_ROWS_OF_COPIES // tile.rows)))
     if depth < form.depth:
         most_columns = most_rows // (rows * tile.rows * tile.columns * size)
     columns = _even(across, most_columns)
     if threads > 1:
-        rows, columns = _of_threads(batch, tile, (down, across), (rows, columns), threads)
+        rows, columns = _of_threads(batch, tile, (down, across), (rows, columns), threads, copies)
     return GemmBlock(rows, columns, depth)
 
 
@@ -88,18 +101,19 @@ def _even(extent: int, most: int) -> int:
 
 @cache
 def _of_threads(
-    batch: int, tile: GemmTile, tiles: tuple[int, int], most: tuple[int, int], threads: int
+    batch: int, tile: GemmTile, tiles: tuple[int, int], most: tuple[int, int], threads: int, copies: bool
 ) -> tuple[int, int]:
     """Return the rows and columns of a block, at most those given, that minimise the time of all threads."""
     heights, widths = (_sizes(extent, size, threads) for extent, size in zip(tiles, most, strict=True))
     choices = [(rows, columns) for rows in heights for columns in widths]
+    panel = _PANEL_COST + (_COPY_COST if copies else 0.0)
 
     def time(block: tuple[int, int]) -> float:
         """Estimate the time of the busiest thread, in tiles."""
         rows, columns = block
         pieces = batch * -(-tiles[0] // rows) * -(-tiles[1] // columns)
         rounds = -(-pieces // threads)
-        far = 1 + _PANEL_COST / (rows * tile.rows) + _ROWS_COST / (columns * tile.columns)
+        far = 1 + panel / (rows * tile.rows) + _ROWS_COST / (columns * tile.columns)
         return rounds * rows * columns * far * (1 + _PIECE_COST / min(rounds, PIECES))
 
     return min(choices, key=lambda block: (time(block), -block[0] * block[1]))
