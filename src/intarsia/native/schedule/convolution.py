@@ -10,6 +10,7 @@ is loaded where it is used.
 Around the tiles, either all rows of some blocks are computed before the next blocks, so that weights are read
 once,
 or all blocks of a band of rows before the next band, so that the input is read once: see `ConvolutionOrder`.
+If the weights of a tile exceed the first-level cache, its sums are cut into pieces of the input's channels.
 A padded
 input is copied first: as a whole, or band by band by the thread that reads it.
 """
@@ -21,7 +22,13 @@ from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain
-from intarsia.native.schedule.convolution_order import ENOUGH, convolution_order, share_of_time
+from intarsia.native.schedule.convolution_order import (
+    ENOUGH,
+    convolution_order,
+    order_of_pieces,
+    piece_of_sums,
+    share_of_time,
+)
 from intarsia.native.schedule.register_tiles import pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
@@ -46,6 +53,8 @@ class ConvolutionChoice(NamedTuple):
         band: Number of rows of tiles in a band.
         pads_bands: Whether the input is padded band by band.
         steps: Unroll factor of the reduction (K-unroll).
+        piece: Number of blocks of input channels that are added up for all tiles before the next ones; 0 for
+            all of them.
     """
 
     rows: int
@@ -55,6 +64,7 @@ class ConvolutionChoice(NamedTuple):
     band: int
     pads_bands: int
     steps: int = 1
+    piece: int = 0
 
 
 def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionChoice:
@@ -66,8 +76,11 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     tile = pixel_tile(rows, spatial[-1], op.shape[1], task.accumulators, registers, group_blocks(op))
     threads = task.threads if task.is_parallel(work_of([op])) else 1
     order = convolution_order(op, tile, task.isa.caches, threads, chain.pad is not None)
+    piece = piece_of_sums(op, tile, task.isa.caches)
+    if piece:
+        order = order_of_pieces(op, tile, task.isa.caches, threads, order)
     pads_bands = may_pad_bands(chain) and not order.is_by_blocks and order.band >= _LEAST_BAND
-    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op))
+    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op), piece)
 
 
 def group_blocks(op: ComputeOp) -> int:
@@ -132,8 +145,36 @@ def _with_tile(chain: BlockedChain, task: ScheduleTask, tile: ConvolutionChoice)
         state = state.parallel(target, chunks[0])
     for name in unrolled:
         state = state.unroll(target, name)
-    state = state.vectorize(target, v).compute_at(chain.anchor, target, f"{w}.0")
+    state = state.vectorize(target, v)
+    if tile.piece:
+        around = f"{o}.0" if tile.is_by_blocks or not rows else f"{rows[-1]}.0"
+        state = state.compute_at(chain.anchor, target, around)
+        return _with_pieces(state, chain.anchor, chain.reduction, tile)
+    state = state.compute_at(chain.anchor, target, f"{w}.0")
     return _with_reduction_outside(state, chain.anchor, chain.reduction, tile.steps)
+
+
+def _with_pieces(state: LoopState, anchor: str, op: ComputeOp, tile: ConvolutionChoice) -> LoopState:
+    """Order the loops of sums in pieces: pieces, tiles, the reduction of a piece, the elements of a tile."""
+    axes = [loop.name for loop in state[anchor].iters]
+    n, o, *rows, w, lane = axes[: len(op.axes)]
+    blocks, *reduced = axes[len(op.axes) :]
+    state = state.split(anchor, blocks, [tile.piece])
+    state = state.split(anchor, o, [tile.blocks]).split(anchor, w, [tile.pixels])
+    tiles, inner = [f"{o}.0"], [f"{w}.1", f"{o}.1"]
+    if rows:
+        *outer, row = rows
+        state = state.split(anchor, row, [tile.rows])
+        tiles, inner = [*tiles, *outer, f"{row}.0"], [f"{row}.1", *inner]
+    if tile.steps > 1:
+        *reduced, last = reduced
+        state = state.split(anchor, last, [tile.steps])
+        reduced, inner = [*reduced, f"{last}.0"], [f"{last}.1", *inner]
+    order = [n, f"{blocks}.0", *tiles, f"{w}.0", f"{blocks}.1", *reduced, *inner, lane]
+    state = state.reorder(anchor, order)
+    for name in inner:
+        state = state.unroll(anchor, name)
+    return state.vectorize(anchor, lane)
 
 
 def _is_shared(op: ComputeOp, tile: ConvolutionChoice) -> bool:

@@ -28,12 +28,14 @@ _MOST_ROWS: Final = 4
 _MOST_BLOCKS: Final = 6
 _MOST_STEPS: Final = 8
 _MOST_BANDS: Final = 16
+_PIECES: Final = (2, 4, 8, 16, 32)
+"""Numbers of blocks of input channels in a piece of sums."""
 _LEAST_SUMS: Final = 8
 """Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def convolution_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
-    """Return the family of `convolution_state`: tiles, order, bands, padding, K-unroll."""
+    """Return the family of `convolution_state`: tiles, order, bands, padding, K-unroll, pieces."""
     return _Family(chain, task).family
 
 
@@ -46,6 +48,7 @@ class _Family:
         spatial = op.shape[2:-1]
         self.rows, self.columns = spatial[-2] if len(spatial) > 1 else 1, spatial[-1]
         self.blocks, self.depth = op.shape[1], op.reduce_axes[-1].extent
+        self.pieces = op.reduce_axes[0].extent
 
     @property
     def family(self) -> ScheduleFamily:
@@ -58,6 +61,7 @@ class _Family:
             sizes_of_pieces(self.rows, _MOST_BANDS),
             range(2) if may_pad_bands(self.chain) else (),
             divisors_up_to(self.depth, _MOST_STEPS),
+            (0, *(piece for piece in _PIECES if 2 * piece <= self.pieces)),
         )
         fields = zip(ConvolutionChoice._fields, values, self.default, strict=True)
         knobs = tuple(Knob.of(*knob) for knob in fields)
@@ -95,6 +99,7 @@ class _Family:
         pads_bands = chain.pad is not None and state[chain.pad].compute_at is ComputeAt.ITER
         last = chain.state[chain.anchor].iters[-1].name
         steps = loop_extents(state, chain.anchor).get(f"{last}.1", 1)
-        return ConvolutionChoice(
-            height, extents[f"{w}.1"], extents[f"{o}.1"], is_by_blocks, band, int(pads_bands), steps
-        )
+        first = chain.state[chain.anchor].iters[len(chain.reduction.axes)].name
+        piece = loop_extents(state, chain.anchor).get(f"{first}.1", 0)
+        tile = height, extents[f"{w}.1"], extents[f"{o}.1"]
+        return ConvolutionChoice(*tile, is_by_blocks, band, int(pads_bands), steps, piece)

@@ -19,6 +19,10 @@ ENOUGH: Final = 0.95
 """Minimum utilisation of threads at which work counts as well balanced."""
 _REST_COST: Final = 8
 """Factor by which a band must be larger to justify a remainder band."""
+_LEAST_PIECE: Final = 2
+"""Minimum number of blocks of input channels in a piece of sums, which loads and stores its tiles once."""
+_UNCUT: Final = 2
+"""Ratio of a tile's weights to the first-level cache up to which its sums are not cut."""
 
 
 class ConvolutionOrder(NamedTuple):
@@ -69,6 +73,47 @@ def convolution_order(
     elif not by_blocks and share_of_bands < min(ENOUGH, share_of_blocks):
         by_blocks = True
     return ConvolutionOrder(by_blocks, 1 if by_blocks else band, True)
+
+
+def piece_of_sums(op: ComputeOp, tile: PixelTile, caches: CacheSizes) -> int:
+    """Return the number of blocks of input channels in a piece of sums; 0 if sums are not cut.
+
+    Each tile reads all weights of its blocks. Where they exceed the first-level cache, all tiles add up one
+    piece of the channels before the next, whose weights stay in the cache from tile to tile.
+
+    Args:
+        op: Reduction over blocked tensors.
+        tile: Register tile.
+        caches: Sizes of a core's caches.
+    """
+    size, (channels, *rest) = op.dtypes[0].numpy.itemsize, (axis.extent for axis in op.reduce_axes)
+    weights = tile.blocks * op.shape[-1] * prod(rest) * size
+    if weights * channels <= _UNCUT * caches.first:
+        return 0
+    piece = max(_LEAST_PIECE, caches.first // 4 // weights)
+    return piece if channels >= 2 * piece else 0
+
+
+def order_of_pieces(
+    op: ComputeOp, tile: PixelTile, caches: CacheSizes, threads: int, whole: ConvolutionOrder
+) -> ConvolutionOrder:
+    """Return the order of a convolution whose sums are cut: what waits for the next piece stays in a cache.
+
+    Args:
+        op: Reduction over blocked tensors.
+        tile: Register tile.
+        caches: Sizes of a core's caches.
+        threads: Number of threads that share the work.
+        whole: Order of the convolution if its sums were not cut.
+    """
+    spatial, size, most = op.shape[2:-1], op.dtypes[0].numpy.itemsize, caches.second // 2
+    of_blocks = tile.blocks * op.shape[-1] * prod(spatial) * size
+    if of_blocks <= most and (threads == 1 or whole.is_by_blocks):
+        return ConvolutionOrder(True, 1, whole.is_parallel)
+    rows = max(1, -(-spatial[-2] // tile.rows)) if len(spatial) > 1 else 1
+    of_row = op.shape[1] * op.shape[-1] * prod(spatial[1:]) * size * tile.rows
+    band = _shared_band(rows, max(1, min(rows, most // of_row)), threads)
+    return ConvolutionOrder(False, band, whole.is_parallel)
 
 
 def _shared_band(rows: int, band: int, threads: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,8 +13,11 @@ from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import Allocate, ForKind, IfThenElse, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
+from intarsia.native.schedule.blocked_chain import blocked_chain
+from intarsia.native.schedule.convolution import convolution_choice
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
@@ -104,6 +107,40 @@ def test_blocked_convolution(name: str, isa: Isa, threads: int) -> None:
     found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, threads)
     _assert_same(plain_array(found, case.made), case.expected())
     assert np.isfinite(found).all()
+
+
+@pytest.mark.quick_cases(4)
+@pytest.mark.parametrize("second", [4096, 1 << 20], ids=["bands", "blocks"])
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(80, 40, (13, 9)),
+        Case(90, 20, (9, 14), taps=(1, 1), pads=(0, 0, 0, 0), batch=2),
+        Case(130, 48, (61, 7), taps=(3, 1), stride=2, pads=(1, 0, 1, 0)),
+        Case(160, 64, (9, 8), groups=2),
+    ],
+    ids=str,
+)
+def test_sums_are_cut_where_the_weights_of_a_tile_exceed_the_cache(
+    case: Case, isa: Isa, second: int, threads: int
+) -> None:
+    small, lanes = replace(isa, caches=CacheSizes(256, second, 1 << 20)), isa.vector_bytes // 4
+    data, weights, bias = case.arrays()
+    packed, given = pack_weight(weights, lanes, lanes, case.groups), blocked_array(data, lanes)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    b = te.placeholder((packed.shape[0], lanes), name="b")
+    reads = blocks_of_groups(case.channels, case.made, case.groups, lanes, lanes)
+    assert reads is not None
+    y = blocked_bias(blocked_convolution(x, w, case.windows(), "conv", reads), b, "y")
+    dag = ComputeDAG((x, w, b, y))
+    chain = blocked_chain(ScheduleTask(dag, small, threads))
+    assert chain is not None
+    choice = convolution_choice(chain, ScheduleTask(dag, small, threads))
+    assert choice.piece == (2 if packed.shape[1] >= 4 else 0)
+    arrays = {x: given, w: packed, b: blocked_array(bias, lanes, axis=0)}
+    found = computed(dag, arrays, blocked_state, small, threads)
+    _assert_same(plain_array(found, case.made), case.expected())
 
 
 @pytest.mark.parametrize("case", [Case(3, 20, (17, 19), (7, 7), 2, 1, (3, 3, 3, 3)), Case(1, 16, (6, 6))])
