@@ -328,11 +328,14 @@ def _reads_batches(step: KernelStep, values: Sequence[RegionValue]) -> bool:
     if str(step.op) != "MatMul":
         return False
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
-    if len(left) < 2 or len(right) < 2:
+    if len(left) < 2 or len(right) < 2 or len(left) == 2 < len(right):
         return False
-    if len(right) > 2:
-        return len(left) > 2 and left[-2] >= _LEAST_ROWS
-    return _LEAST_ROWS <= prod(left[:-1]) <= _MOST_ROWS
+    return _rows(left, right) >= _LEAST_ROWS and (len(right) > 2 or _rows(left, right) <= _MOST_ROWS)
+
+
+def _rows(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """Return the number of rows of one product: all of the left operand if there is one right matrix."""
+    return prod(left[:-1]) if len(right) == 2 else prod(left[-2:-1])
 
 
 def _reads_along_sum(step: KernelStep, move: KernelStep, values: Sequence[RegionValue]) -> bool:
@@ -342,8 +345,7 @@ def _reads_along_sum(step: KernelStep, move: KernelStep, values: Sequence[Region
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
     order = move.call.attrs.get("perm", tuple(reversed(range(len(right)))))
     is_turned = isinstance(order, tuple) and len(right) > 1 and order[-2] == len(right) - 1
-    rows = left[-2] if len(left) > 1 else 1
-    return is_turned and right[-2] >= _LEAST_SUM and pays_along_sum(rows, right[-2])
+    return is_turned and right[-2] >= _LEAST_SUM and pays_along_sum(_rows(left, right), right[-2])
 
 
 def _is_softmax(step: KernelStep, values: Sequence[RegionValue]) -> bool:

@@ -111,7 +111,7 @@ def order_of_pieces(
     if of_blocks <= most and (threads == 1 or whole.is_by_blocks):
         return ConvolutionOrder(True, 1, whole.is_parallel)
     rows = max(1, -(-spatial[-2] // tile.rows)) if len(spatial) > 1 else 1
-    of_row = op.shape[1] * op.shape[-1] * prod(spatial[1:]) * size * tile.rows
+    of_row = op.shape[1] * op.shape[-1] * spatial[-1] * size * tile.rows
     band = _shared_band(rows, max(1, min(rows, most // of_row)), threads)
     return ConvolutionOrder(False, band, whole.is_parallel)
 

@@ -218,13 +218,15 @@ def test_products_by_one_turned_matrix(
 
 
 def test_the_rows_of_all_batches_count_where_one_matrix_multiplies_them() -> None:
-    def kernels(rows: int) -> list[str]:
-        x = Var("x", checked_type=TensorType((3, rows, 16), DType.FLOAT32))
-        y = Var("y", checked_type=TensorType((50, 16), DType.FLOAT32))
+    def kernels(rows: int, depth: int = 16) -> list[str]:
+        x = Var("x", checked_type=TensorType((3, rows, depth), DType.FLOAT32))
+        y = Var("y", checked_type=TensorType((50, depth), DType.FLOAT32))
         return operators(plan_region(Function((x, y), call("MatMul", x, call("Transpose", y))), ISA))
 
     assert kernels(21) == ["transpose_matmul"]
     assert kernels(22) == ["transpose", "matmul"]
+    assert kernels(2, 48) == ["transpose_matmul"]  # six rows along sums of 48
+    assert kernels(2, 47) == ["transpose", "matmul"]
 
 
 few, some = st.integers(1, 3), st.integers(1, 40)

@@ -54,22 +54,22 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
         first_row = loop_nest("i", within, lambda i: begin(outer, i), in_lanes=True)
         return Block((first_row, For(LoopVar("s"), x.shape[axis] - 1, next_row)))
 
-    def together(outer: Indices, lines: Expression, count: int) -> Statement:
-        """Return several lines in one loop over their steps: each step waits for the one before it."""
+    def lines_at(outer: Indices, begin_at: Expression, count: int) -> Statement:
+        """Return `count` lines in one loop over their steps: each step waits for the one before it."""
         number = LoopVar("r")
-        at = (*outer, lines + Expression(number))
+        at = (*outer, begin_at + Expression(number))
         first = For(number, count, begin(at, ()), ForKind.UNROLLED)
         following = For(number, count, advance(at, ()), ForKind.UNROLLED)
         return Block((first, For(LoopVar("s"), x.shape[axis] - 1, following)))
 
-    def lines(outer: Indices) -> Statement:
+    def all_lines(outer: Indices) -> Statement:
         count = x.shape[axis - 1]
         blocks, rest = divmod(count, _LINES)
         block = LoopVar("b")
-        whole = For(block, blocks, together(outer, Expression(block) * _LINES, _LINES))
-        last = together(outer, const(count - rest, DType.INT64), rest) if rest else Block(())
+        whole = For(block, blocks, lines_at(outer, Expression(block) * _LINES, _LINES))
+        last = lines_at(outer, const(count - rest, DType.INT64), rest) if rest else Block(())
         return Block((whole, last))
 
     if axis > 0 and axis == len(x.shape) - 1:
-        return [declare_written(result, [x], loop_nest("o", x.shape[: axis - 1], lines))]
+        return [declare_written(result, [x], loop_nest("o", x.shape[: axis - 1], all_lines))]
     return [declare_written(result, [x], loop_nest("o", x.shape[:axis], line))]

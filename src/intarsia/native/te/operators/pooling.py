@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from math import prod
 from operator import mul
 
 from intarsia.ir import DType
@@ -130,7 +129,7 @@ def _pool(
     takes ten operations, not 25, and the first stage reads neighbours whatever the stride.
     """
     *outer, last = windows
-    height = prod(window.taps for window in outer)
+    height = math.prod(window.taps for window in outer)
     if height * last.taps > height + last.taps and last.count > 1:
         stretched = Window(source.shape[-1], source.shape[-1], 1, 1, 1, 0, 0)
         rows = (*source.shape[:2], *(window.count for window in outer), source.shape[-1])

@@ -127,7 +127,7 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
         taps[:, :read, : len(part)] = part.transpose(2, 1, 0)
         taps[:, :, len(part) :] = 0
         result[:, block] = (both @ taps.reshape(len(taps), -1)).reshape(-1, below, ci, lanes)
-    return result.reshape(*matrix.shape[:1] * 2, blocks, below, ci, lanes)
+    return result.reshape(len(matrix), len(matrix), blocks, below, ci, lanes)
 
 
 def winograd_convolution(
