@@ -181,10 +181,14 @@ class WrongOnTanh(Stumbling):
 
 
 class SlowKernel(KernelWithFault):
-    """A reference kernel that takes 4 ms more for each operator."""
+    """A reference kernel that takes 4 ms more for one operator, and 100 ms more for each further operator.
+
+    The steps are larger than what a disturbance does to a measurement.
+    """
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        time.sleep(0.004 * len(onnx.load_model_from_string(self.source.model).graph.node))
+        operators = len(onnx.load_model_from_string(self.source.model).graph.node)
+        time.sleep(0.004 + 0.1 * (operators - 1))
         return super().run(inputs, outputs)
 
 

@@ -74,8 +74,10 @@ def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> 
     ]
     named = {row.split()[1] for row in rows} - {"torch"}  # torch is an extra
     assert named == {"native", "onnxruntime", "openvino", "reference"}
+    # Where each other toolchain took over three times as long, as on a busy machine, none races.
     assert re.fullmatch(
-        r"mnist +(native|onnxruntime|openvino) +[\d.]+ (us|ms) +1\.000 +\d\.\de-\d\d +yes", rows[0]
+        r"mnist +(native|onnxruntime|openvino) +[\d.]+ (us|ms) +(1\.000|measured) +\d\.\de-\d\d +yes",
+        rows[0],
     )
     assert not any(row.endswith("yes") for row in rows[1:])
     lines = rest.splitlines()
@@ -94,13 +96,13 @@ def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> 
 
 @pytest.mark.processes
 def test_tune_tells_its_progress_line_by_line(tuned: Outcome) -> None:
-    lines = [line for line in tuned.err.splitlines() if not line.startswith("note: waiting for process")]
-    steps = [re.sub(r"^\[\d+\.\ds\] ", "", line) for line in lines]
+    lines = [re.sub(r"^\[\d+\.\ds\] ", "", line) for line in tuned.err.splitlines()]
+    steps = [line for line in lines if not line.startswith("note: ")]
     assert steps[0] == "importing the model"
     assert steps[1] == "computing the reference result"
     assert steps[2] == "measuring 0 of 4"
     assert any(re.match(r"measuring 4 of 4, best [\d.]+ (us|ms)", step) for step in steps)
-    assert steps[-1] == "racing the best"
+    assert ("racing the best" == steps[-1]) == bool(re.search(r"^mnist .* 1\.000 ", tuned.out, re.M))
     assert len(set(steps)) == len(steps)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -23,17 +24,27 @@ TUNE = ("tune", "zoo:mnist", "--target", "reference", "--budget")
 
 
 def tuning(folder: Path) -> subprocess.Popen[str]:
-    """A process that has just begun to race two candidates, for a long time."""
+    """A process that has just begun to race two candidates, for a long time.
+
+    A candidate that seems over three times as slow, as when the machine is disturbed, does not race: another
+    process is started.
+    """
     same = "cpu -toolchain=onnxruntime -threads=2"
     targets = ("--target", "onnxruntime", "--target", same, "--trials", "2")
-    place = folder / "kept" / "measurements.db"
-    place.parent.mkdir(exist_ok=True)
-    child = started(*("tune", "zoo:mnist", *targets, "--budget", "60", "--database", str(place)), cwd=folder)
-    assert child.stderr is not None
-    for line in child.stderr:
-        if "racing" in line:
-            break
-    return child
+    database = folder / "kept" / "measurements.db"
+    for _ in range(5):
+        database.parent.mkdir()
+        child = started(
+            *("tune", "zoo:mnist", *targets, "--budget", "60", "--database", str(database)), cwd=folder
+        )
+        assert child.stderr is not None
+        for line in child.stderr:
+            if "racing" in line:
+                return child
+        child.communicate()
+        shutil.rmtree(database.parent)
+        (folder / "mnist.intarsia").unlink()
+    raise AssertionError("no race in five attempts")
 
 
 def test_sigterm_during_tuning_leaves_nothing_but_the_measurements(tmp_path: Path) -> None:
