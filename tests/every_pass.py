@@ -25,6 +25,7 @@ COST_ESTIMATORS.register("mock", MockCostEstimator({"onnxruntime": 1e-5, "refere
 
 WITH_OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "AnnotateTarget": ({"toolchains": ("onnxruntime",)}, {"toolchains": ("openvino", "onnxruntime")}),
+    "BindDims": ({"sizes": ("batch=2",)},),
     "CollagePartition": (
         {"targets": ("onnxruntime",), "estimator": "mock"},
         {"targets": ("reference",), "estimator": "mock"},

@@ -467,7 +467,16 @@ class TestShapes:
     @pytest.mark.parametrize(
         ("shapes", "text"),
         [
-            ({"w": (1,)}, "the model has no input 'w'\nhelp: its inputs: 'x', 'z'"),
+            (
+                {"w": (1,)},
+                "the model has no input 'w'\nhelp: its inputs: 'x', 'z'; its symbolic dimensions: 'N'",
+            ),
+            (
+                {"N": (1, 2)},
+                "the model has no input 'N'\nhelp: its inputs: 'x', 'z'; its symbolic dimensions: 'N'",
+            ),
+            ({"x[2]": (1,)}, "input 'x' of type Tensor[(N, 3), float32] has no axis 2"),
+            ({"x[0]": (1,), "N": (2,)}, "dimension 'N' is fixed to 1 and to 2"),
             ({"x": (1,)}, "input 'x' has 2 dimensions Tensor[(N, 3), float32], got 1: (1,)"),
             ({"x": (1, 4)}, "input 'x' is Tensor[(N, 3), float32], which does not fit the shape (1, 4)"),
             ({"x": (-1, 3)}, "input 'x' is Tensor[(N, 3), float32], which does not fit the shape (-1, 3)"),

@@ -24,6 +24,7 @@ from intarsia.ir import (
     TupleType,
     Type,
     Var,
+    dim_ranges,
     post_order,
 )
 from intarsia.runtime.kernel import Array
@@ -83,7 +84,8 @@ class ProgramLowering:
         shape = structure(value_like(main.result_type, lambda _: 0))
         self._blocks[_MAIN] = overlapping(self._blocks[_MAIN])
         names = self.devices.plan_names
-        return ExecutionPlan(self._blocks, _inputs(main), _outputs(main), shape, slot_types, names)
+        ranges = dim_ranges(main)
+        return ExecutionPlan(self._blocks, _inputs(main), _outputs(main), shape, slot_types, names, ranges)
 
     def function(self, name: str) -> Function:
         """The function that a GlobalVar stands for.

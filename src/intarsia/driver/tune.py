@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
+    from intarsia.measure.sizes.dim_sizes import SizesArgument
     from intarsia.measure.testbed import Testbed, TestbedLimits
     from intarsia.target import Host, Target
     from intarsia.transform import Pass
@@ -40,6 +41,7 @@ def tune(
     trials: int | None = None,
     targets: Sequence[Target | str] | None = None,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
+    dims: Mapping[str, SizesArgument] | None = None,
     inputs: Mapping[str, npt.NDArray[Any]] | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -71,7 +73,11 @@ def tune(
             it, or for the same model with other weights.
         trials: Maximum number of measured candidates; None for all.
         targets: Targets to compare; None for every registered toolchain.
-        shapes: Static shapes of inputs, by name.
+        shapes: Shapes of inputs, by name; a text in them is the name of a symbolic dimension.
+        dims: Sizes of symbolic dimensions, by name, or as input[axis] where the model has no name: a number
+            8, a range (1, 8) or "1..512@log", or shares of calls {16: 0.5, 128: 0.5}. The result takes every
+            size of the range, and is measured and checked at several. Dimensions of which nothing is said get
+            a usual range, or the sizes of `inputs`.
         inputs: Input arrays for verification and measurements, by name; others are random.
         seed: Random seed of the inputs and of the order of measurement.
         threads: Number of threads of each candidate; None for all usable cores.
@@ -113,6 +119,7 @@ def tune(
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.progress import Progress, TuneStage
+    from intarsia.driver.shape_samples import shapes_of, sized_program
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
     from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
@@ -140,6 +147,8 @@ def tune(
     module = accuracy.program(model if isinstance(model, IRModule) else from_onnx(model, shapes))
     for note in import_notes(module):
         (on_note or silent)(note)
+    sized = sized_program(module, dims or {}, shapes_of(inputs or {}), on_note or silent)
+    module = sized.module
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = read_plan(plan, module, host, on_note, must_exist=locked)
@@ -156,7 +165,9 @@ def tune(
     limits = TestbedLimits.of_budget(seconds)
     with closing(_testbed(cluster, host, limits, seed, on_note)) as testbed:
         run = TuneRun(
-            workload=Workload(module, name, dict(inputs or {}), judge_seconds=seconds * JUDGE_SHARE),
+            workload=Workload(
+                module, name, dict(inputs or {}), judge_seconds=seconds * JUDGE_SHARE, samples=sized.samples
+            ),
             testbed=testbed,
             patience=limits.run_seconds,
             build_patience=limits.build_seconds,

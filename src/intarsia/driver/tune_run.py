@@ -26,7 +26,7 @@ from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
-from intarsia.measure.judge.trials import trials_for
+from intarsia.measure.judge.sized_trials import sized_trials
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import EarlyBuilder, Testbed
@@ -155,7 +155,8 @@ class TuneRun:
         run, finished_at = finished
         module, target = self.workload.module, REFERENCE_TARGET if run.plan.whole is None else run.plan.whole
         inputs = self.workload.inputs(self.seed)
-        trials = trials_for(module, inputs, JudgeLimits(self.workload.judge_seconds), self.seed)
+        limits = JudgeLimits(self.workload.judge_seconds)
+        trials = sized_trials(module, inputs, self.workload.samples, limits, self.seed)
         try:
             # The stored result must still be correct with today's libraries; it is not measured again.
             program = instantiate(module, target, run.plan.candidate)

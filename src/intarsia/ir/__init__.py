@@ -1,6 +1,6 @@
 """The language: immutable expression DAGs with types, devices and spans (DESIGN section 2).
 
-types, dtype, span, attributes    what expressions carry
+types, dtype, span, attributes    what expressions carry; dim_range: which sizes a symbolic dimension may have
 expr, prim_func, module           expressions, loop functions and programs
 traversal, scope, loop_walk       walking, rewriting, and where a shared expression is evaluated
 scalar_types                      what the scalars of loop functions compute with
@@ -14,6 +14,7 @@ verify, loop_verify               the rules of the language, complaints in place
 
 from intarsia.ir.attributes import NO_ATTRS, Attrs, AttrValue
 from intarsia.ir.canonical import structural_digest, structural_equal
+from intarsia.ir.dim_range import DimRange, dim_ranges, with_dim_ranges
 from intarsia.ir.dtype import DType
 from intarsia.ir.expr import (
     Call,
@@ -58,6 +59,7 @@ __all__ = [
     "Constant",
     "DType",
     "Dim",
+    "DimRange",
     "Expr",
     "FuncType",
     "Function",
@@ -78,6 +80,7 @@ __all__ = [
     "Type",
     "Var",
     "children",
+    "dim_ranges",
     "free_vars",
     "is_compatible",
     "join_types",
@@ -87,6 +90,7 @@ __all__ = [
     "structural_equal",
     "substitute",
     "with_children",
+    "with_dim_ranges",
     "with_fields",
     "with_module_fields",
     "with_prim_func_fields",

@@ -15,7 +15,8 @@ from intarsia.measure.judge.examination import examine, examine_buffers
 from intarsia.measure.judge.gate import run_arrays
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.timing.timing import TimingPolicy, time_function
+from intarsia.measure.sized_calls import sized_calls, time_calls
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.measure.wrong_answers import note_wrong_answer
 from intarsia.runtime.artifact_format import ArtifactFormat
@@ -116,11 +117,11 @@ def _check_and_time(
     checked = check_candidate(workload, target, executable)
     if checked.error is not MeasureError.OK:
         return checked
-    timing = time_function(candidate_call(workload, executable), policy)
+    costs = time_calls(sized_calls(workload, executable), policy)
     after = check_candidate(workload, target, executable, is_timed=True)
     if after.error is not MeasureError.OK:
         return after
-    return Outcome(costs=timing.samples, max_error=checked.max_error)
+    return Outcome(costs=costs, max_error=checked.max_error)
 
 
 def check_candidate(
@@ -147,13 +148,6 @@ def check_candidate(
     agreeing = note_wrong_answer(workload, target, outputs, trials[0].gate)
     doubt = f"; {agreeing!r} agrees with it, so that the reference may be wrong" if agreeing else ""
     return Outcome(MeasureError.WRONG_ANSWER, report.message + doubt, max_error=report.max_rel_error)
-
-
-def candidate_call(workload: WorkloadFolder, executable: Executable) -> Callable[[], object]:
-    """Return a function that runs a candidate once on the inputs of the workload."""
-    inputs = workload.inputs()
-    arrays = [inputs[info.name] for info in executable.inputs]
-    return lambda: executable.run_flat(*arrays)
 
 
 def failure_outcome(kind: MeasureError, error: BaseException) -> Outcome:

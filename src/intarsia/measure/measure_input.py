@@ -14,6 +14,8 @@ import numpy.typing as npt
 from intarsia.ir import DType, IRModule, structural_digest
 from intarsia.measure.arrays.constant_digests import digest_constants
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.sizes.size_sample import SizeSample
+from intarsia.passes import bind_sizes
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
 from intarsia.transform import PassSettings
@@ -39,6 +41,8 @@ class Workload:
             special inputs are not part of the digest, and what one of them costs, the others cost too.
         is_checked: Whether the reference result is confirmed by a second engine, and on several input sets.
         judge_seconds: Seconds that onnx.reference may take as a judge, by estimate, for one input set.
+        samples: Sizes of the symbolic dimensions that it is measured and checked at; those of the first are
+            usual. Special inputs have the first sizes, and the others are random.
         settings: Pass settings that candidates are built under, in whatever process; default: those of the
             context in which the workload is made. Judges are built under the default settings.
     """
@@ -50,6 +54,7 @@ class Workload:
     by_structure: bool = False
     is_checked: bool = True
     judge_seconds: float = 60.0
+    samples: tuple[SizeSample, ...] = ()
     settings: PassSettings = field(default_factory=PassSettings.current)
 
     def inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
@@ -63,8 +68,11 @@ class Workload:
             UnsupportedModelError: One is no tensor of numbers.
         """
         special, main = dict(self.special_inputs), self.module["main"]
-        is_complete = all(param.name in special for param in main.params)
-        return special if is_complete else {**random_inputs(main, seed), **special}
+        if all(param.name in special for param in main.params):
+            return special
+        if self.samples:
+            main = bind_sizes(self.module, self.samples[0].sizes)["main"]
+        return {**random_inputs(main, seed), **special}
 
     @cached_property
     def digest(self) -> str:
@@ -77,7 +85,8 @@ class Workload:
             for name, array in sorted(self.special_inputs.items())
         )
         digest_constants(self.module)
-        return digest_text((_CHECKED_BY, structural_digest(self.module), *data, *settings))
+        samples = (f"{sample.label}:{sample.weight:.6g}" for sample in self.samples)
+        return digest_text((_CHECKED_BY, structural_digest(self.module), *data, *samples, *settings))
 
 
 @dataclass(frozen=True, eq=False)

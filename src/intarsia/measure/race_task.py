@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.measure.candidate_task import Outcome, candidate_call, check_candidate, failure_outcome
+from intarsia.measure.candidate_task import Outcome, check_candidate, failure_outcome
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.timing.clock import MONOTONIC_CLOCK
-from intarsia.measure.timing.timing import TimingPolicy, take_sample, warm_up
+from intarsia.measure.sized_calls import Turns, sized_calls
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
@@ -22,13 +21,11 @@ class _Racer:
 
     Attributes:
         executable: The built candidate.
-        call: Function that runs it once.
-        calls: Number of calls that last as long as a sample.
+        turns: Its calls, warm.
     """
 
     executable: Executable
-    call: Callable[[], object]
-    calls: int
+    turns: Turns
 
 
 _RACERS: dict[Path, _Racer] = {}
@@ -36,16 +33,23 @@ _RACERS: dict[Path, _Racer] = {}
 
 
 def take_turn(folder: Path, artifact: Path, policy: TimingPolicy) -> Outcome:
-    """Take one sample of a candidate of a race; its first turn in a process loads it and warms it up."""
+    """Take one sample of a candidate of a race; its first turn in a process loads it and warms it up.
+
+    Returns:
+        The weighted mean over the timed sizes; if there are several, its parts have the cost at each of them,
+        with the sizes as message.
+    """
     try:
         if artifact not in _RACERS:
             _RACERS[artifact] = _enter(WorkloadFolder(folder), load(artifact), policy)
         racer = _RACERS[artifact]
-        sample = take_sample(racer.call, racer.calls, policy, MONOTONIC_CLOCK)
+        mean, seconds = racer.turns.take()
     except Exception as error:  # toolchains raise what they like
         _unload(artifact)
         return failure_outcome(MeasureError.RUNTIME, error)
-    return Outcome(costs=(sample.seconds,))
+    pairs = zip(racer.turns.calls, seconds, strict=True) if len(seconds) > 1 else ()
+    parts = tuple(Outcome(message=item.label, costs=(value,)) for item, value in pairs)
+    return Outcome(costs=(mean,), parts=parts)
 
 
 def leave_race(folder: Path, target: str, artifact: Path) -> Outcome:
@@ -69,5 +73,4 @@ def _unload(artifact: Path) -> None:
 
 
 def _enter(workload: WorkloadFolder, executable: Executable, policy: TimingPolicy) -> _Racer:
-    call = candidate_call(workload, executable)
-    return _Racer(executable, call, warm_up(call, policy, MONOTONIC_CLOCK))
+    return _Racer(executable, Turns.warmed_up(sized_calls(workload, executable), policy))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from intarsia.measure.candidate_task import Outcome, run_candidate
@@ -45,10 +45,13 @@ class Raced:
         result: Result of the race; None if no candidate could start.
         failures: Outcomes by name of candidates that could not be built, failed, or were wrong after the
             race.
+        by_size: For each candidate the seconds of its turns by the sizes of the symbolic dimensions, as text;
+            empty where one size is timed.
     """
 
     result: RaceResult | None
     failures: Mapping[str, Outcome]
+    by_size: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
 
     @property
     def ranking(self) -> tuple[RacedCandidate, ...]:
@@ -117,10 +120,11 @@ class Runner:
         with self.workers.running():
             begun = limits.clock()
             while True:
-                result = self._race(workload, left, limits, begun, failures)
+                turns: dict[str, dict[str, list[float]]] = {}
+                result = self._race(workload, left, limits, begun, failures, turns)
                 left = {name: built for name, built in left.items() if name not in failures}
                 if result.winner in left or not left or limits.should_stop():
-                    return Raced(result, failures)
+                    return Raced(result, failures, turns)
 
     def _race(
         self,
@@ -129,13 +133,16 @@ class Runner:
         limits: RaceLimits,
         begun: float,
         failures: dict[str, Outcome],
+        turns: dict[str, dict[str, list[float]]],
     ) -> RaceResult:
-        """Run one race, and record candidates that failed in it or were wrong after it."""
+        """Run one race, and record candidates that failed in it or were wrong after it, and turns by size."""
         race = Race(tuple(racers), limits.policy)
         while (name := race.next_candidate()) is not None:
             outcome = self._outcome(take_turn, workload.path, racers[name].artifact, self.turn)
             if outcome.error is MeasureError.OK:
                 race.record(name, outcome.costs[0])
+                for part in outcome.parts:
+                    turns.setdefault(name, {}).setdefault(part.message, []).append(part.costs[0])
             else:
                 failures[name] = outcome
                 race.withdraw(name)

@@ -19,8 +19,10 @@ from intarsia.measure.inputs import InputKind
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.gate_files import read_gate, write_gate
 from intarsia.measure.judge.quorum import JudgeLimits
-from intarsia.measure.judge.trials import Trial, trials_for
+from intarsia.measure.judge.sized_trials import sized_trials
+from intarsia.measure.judge.trials import Trial
 from intarsia.measure.measure_input import Workload
+from intarsia.measure.sizes.size_sample import SizeSample
 from intarsia.support.callbacks import silent
 from intarsia.support.files import write_atomically
 from intarsia.transform import PassSettings
@@ -86,6 +88,7 @@ class WorkloadFolder:
                 "is_checked": workload.is_checked,
                 "judge_seconds": workload.judge_seconds,
                 "pass_settings": workload.settings.text,
+                "samples": [[dict(sample.sizes), sample.weight] for sample in workload.samples],
                 "seed": seed,
             }
             named = {f"input:{name}": array for name, array in inputs.items()}
@@ -118,9 +121,11 @@ class WorkloadFolder:
             limits = JudgeLimits(is_checked=False, left_out=limits.left_out)
             self.write_reference(Gate.for_module(module, inputs, limits, on_judge))
             return
-        first, *others = trials_for(module, inputs, limits, facts["seed"], on_judge)
+        samples = [SizeSample(sizes, weight) for sizes, weight in facts["samples"]]
+        first, *others = sized_trials(module, inputs, samples, limits, facts["seed"], on_judge)
         for number, trial in enumerate(others, 1):
-            write_arrays(self.path, f"{_GIVEN}{number}", trial.inputs, {"kind": trial.name})
+            about = {"kind": trial.name, "weight": trial.weight, "label": trial.label}
+            write_arrays(self.path, f"{_GIVEN}{number}", trial.inputs, about)
             write_gate(self.path, f"{_EXPECTED}{number}", trial.gate)
         self.write_reference(first.gate)
 
@@ -163,10 +168,14 @@ def _trials(path: Path) -> tuple[Trial, ...]:
     others: list[Trial] = []
     while (path / f"{_GIVEN}{len(others) + 1}.json").exists():
         number = len(others) + 1
-        kind = read_facts(path, f"{_GIVEN}{number}")["kind"]
+        about = read_facts(path, f"{_GIVEN}{number}")
         inputs = read_arrays(path, f"{_GIVEN}{number}")
-        others.append(Trial(kind, inputs, read_gate(path, f"{_EXPECTED}{number}")))
-    return (Trial(InputKind.ORDINARY, folder.inputs(), folder.gate()), *others)
+        gate = read_gate(path, f"{_EXPECTED}{number}")
+        others.append(Trial(about["kind"], inputs, gate, about["weight"], about["label"]))
+    samples = read_facts(path, _GIVEN)["samples"]
+    first = SizeSample(*samples[0]) if samples else SizeSample({})
+    usual = Trial(InputKind.ORDINARY, folder.inputs(), folder.gate(), first.weight, first.label)
+    return (usual, *others)
 
 
 def _add_reference_here(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from intarsia.passes.annotate_target import AnnotateTarget
 from intarsia.passes.backward_fold_scale_axis import BackwardFoldScaleAxis
+from intarsia.passes.bind_dims import BindDims, bind_sizes, name_dims
 from intarsia.passes.canonicalize_ops import CanonicalizeOps
 from intarsia.passes.combine_parallel_conv2d import CombineParallelConv2D
 from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
@@ -42,6 +43,7 @@ from intarsia.passes.unroll_loops import UnrollLoops
 __all__ = [
     "AnnotateTarget",
     "BackwardFoldScaleAxis",
+    "BindDims",
     "CanonicalizeOps",
     "CombineParallelConv2D",
     "CombineParallelMatMul",
@@ -76,8 +78,10 @@ __all__ = [
     "ToGraphNormalForm",
     "ToMixedPrecision",
     "UnrollLoops",
+    "bind_sizes",
     "default_heuristic",
     "experiment_heuristic",
+    "name_dims",
     "partition_for",
     "partition_sequence",
     "partition_whole",

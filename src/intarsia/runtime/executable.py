@@ -72,7 +72,7 @@ class Executable(ClosedOnExit):
             plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test, explanation
         )
         self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
-        self._check = InputCheck(plan.inputs)
+        self._check = InputCheck(plan.inputs, plan.dim_ranges)
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
         self._runner = self._new_runner(self._named)
         self._lock = threading.Lock()

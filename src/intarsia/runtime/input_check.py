@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
+from intarsia.ir.dim_range import DimRange
 from intarsia.ir.dtype import DType
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.plan import TensorInfo
 from intarsia.runtime.tensor_info import info_text, is_tensor, shape_text, static_shape
 from intarsia.support.errors import InputError
+
+NO_RANGES: Final[Mapping[str, DimRange]] = MappingProxyType({})
 
 _CONTIGUOUS_AND_ALIGNED: Final = 0x101
 """NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, as in `ndarray.flags.num`."""
@@ -23,10 +28,12 @@ class InputCheck:
 
     Args:
         inputs: Expected inputs, in order.
+        dim_ranges: Sizes that symbolic dimensions may have, by name; any size where there is none.
     """
 
-    def __init__(self, inputs: Sequence[TensorInfo]) -> None:
+    def __init__(self, inputs: Sequence[TensorInfo], dim_ranges: Mapping[str, DimRange] = NO_RANGES) -> None:
         self._inputs = tuple(inputs)
+        self._dim_ranges = dim_ranges
         self._positions = {info.name: position for position, info in enumerate(inputs)}
         self._fitting: tuple[tuple[object, object], ...] = tuple(
             (DType(info.dtype).numpy if is_tensor(info) else None, static_shape(info)) for info in inputs
@@ -82,11 +89,23 @@ class InputCheck:
     def _accept_slowly(self, values: list[object]) -> list[Value]:
         sizes: dict[str, tuple[int, TensorInfo]] = {}
         checked = [_check_input(info, value, sizes) for info, value in zip(self._inputs, values, strict=True)]
+        for name, (size, info) in sizes.items():
+            self._check_range(name, size, info)
         self._fitting = tuple(
             (dtype, value.shape if isinstance(value, np.ndarray) else None)
             for (dtype, _), value in zip(self._fitting, checked, strict=True)
         )
         return checked
+
+    def _check_range(self, name: str, size: int, info: TensorInfo) -> None:
+        allowed = self._dim_ranges.get(name)
+        if allowed is not None and size not in allowed:
+            wider = f"{min(size, allowed.low)}..{max(size, allowed.high)}"
+            raise InputError(
+                f'dimension "{name}" is {size} in input "{info.name}", expected {allowed}: '
+                "the program was checked for these sizes",
+                help=f"tune the model for more: intarsia tune --shape {shlex.quote(f'{name}={wider}')}",
+            )
 
 
 def refuse_converted(infos: Sequence[TensorInfo], given: Sequence[object], checked: Sequence[Value]) -> None:

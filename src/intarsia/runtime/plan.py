@@ -13,8 +13,11 @@ own device; only a Copy reads from another one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from intarsia.ir.dim_range import DimRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,8 @@ class ExecutionPlan:
         slot_types: Types of the slots of "main", for preallocation; None for non-tensors.
         devices: Names of the devices ("cpu:0", "mock:1") by number; empty where the caller's thread runs all
             steps on all cores.
+        dim_ranges: Sizes that symbolic dimensions of the inputs may have, by name; any size where there is
+            none.
     """
 
     blocks: dict[str, PlanBlock]
@@ -179,6 +184,7 @@ class ExecutionPlan:
     output_structure: Structure
     slot_types: tuple[TensorInfo | None, ...]
     devices: tuple[str, ...] = ()
+    dim_ranges: Mapping[str, DimRange] = field(default_factory=dict)
 
 
 Structure: TypeAlias = "int | tuple[Structure, ...]"

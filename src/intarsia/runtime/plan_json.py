@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from intarsia.ir.dim_range import DimRange
 from intarsia.runtime.json_record import Record, as_count, as_list, as_shape, as_text, unexpected
 from intarsia.runtime.plan import (
     Copy,
@@ -28,13 +29,18 @@ _MOST_DEPTH: Final = 100
 def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
     """Convert a plan to plain values."""
     devices = {"devices": plan.devices} if plan.devices else {}
-    return devices | {
-        "inputs": [info_to_json(info) for info in plan.inputs],
-        "outputs": [info_to_json(info) for info in plan.outputs],
-        "output_structure": plan.output_structure,
-        "slot_types": [None if info is None else info_to_json(info) for info in plan.slot_types],
-        "blocks": {name: _block_to_json(block) for name, block in plan.blocks.items()},
-    }
+    ranges = {name: [item.low, item.high] for name, item in plan.dim_ranges.items()}
+    return (
+        devices
+        | ({"dim_ranges": ranges} if ranges else {})
+        | {
+            "inputs": [info_to_json(info) for info in plan.inputs],
+            "outputs": [info_to_json(info) for info in plan.outputs],
+            "output_structure": plan.output_structure,
+            "slot_types": [None if info is None else info_to_json(info) for info in plan.slot_types],
+            "blocks": {name: _block_to_json(block) for name, block in plan.blocks.items()},
+        }
+    )
 
 
 def plan_from_json(record: Record) -> ExecutionPlan:
@@ -54,7 +60,18 @@ def plan_from_json(record: Record) -> ExecutionPlan:
             "slot_types", lambda item, where: None if item is None else info_from_json(item, where)
         ),
         devices,
+        _dim_ranges(record.record("dim_ranges")) if "dim_ranges" in record.keys() else {},  # noqa: SIM118  # as above
     )
+
+
+def _dim_ranges(record: Record) -> dict[str, DimRange]:
+    ranges: dict[str, DimRange] = {}
+    for name in record.keys():  # noqa: SIM118  # not a mapping
+        low, high = _pair(record.get(name), record.path_to(name))
+        if low > high:
+            raise unexpected(record.path_to(name), [low, high], "a range that is not empty")
+        ranges[name] = DimRange(low, high)
+    return ranges
 
 
 def info_to_json(info: TensorInfo) -> dict[str, object]:

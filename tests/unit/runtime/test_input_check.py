@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from intarsia.ir import DimRange
 from intarsia.runtime.input_check import InputCheck
 from intarsia.runtime.plan import TensorInfo
 from intarsia.support.errors import InputError
@@ -144,3 +145,16 @@ def test_count_and_name_messages() -> None:
     assert refusal([IMAGE], xyz=data) == f'there is no input "xyz"\nhelp: {listed}'
     assert refusal([IMAGE], data, data=data) == 'input "data" is given twice: by position and by name'
     assert refusal([], data) == "1 inputs were given, expected 0\nhelp: the program has no inputs"
+
+
+def test_sizes_outside_of_the_declared_range_are_refused() -> None:
+    check = InputCheck([IDS, MASK], {"batch": DimRange(1, 4)})
+    ids, mask = np.zeros((4, 8), np.int64), np.zeros((4, 3), np.bool_)
+    assert check.accept((ids, mask), {})[0] is ids
+    with pytest.raises(InputError) as caught:
+        check.accept((np.zeros((5, 8), np.int64), np.zeros((5, 3), np.bool_)), {})
+    assert str(caught.value) == (
+        'dimension "batch" is 5 in input "ids", expected 1 to 4: the program was checked for these sizes\n'
+        "help: tune the model for more: intarsia tune --shape batch=1..5"
+    )
+    assert check.accept((ids, mask), {})[0] is ids, "a refused call changes nothing"

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fake_kernels import f32, plan_of
 
+from intarsia.ir import DimRange
 from intarsia.runtime.json_record import Record
 from intarsia.runtime.plan import (
     Branch,
@@ -110,3 +111,16 @@ def test_damaged_plans_are_refused(change: dict[str, object], message: str) -> N
     with pytest.raises(ArtifactError) as caught:
         plan_from_json(Record(json.loads(json.dumps(record | change)), "plan"))
     assert str(caught.value) == message
+
+
+def test_ranges_of_dimensions_come_back_and_stand_only_where_there_are_some() -> None:
+    plan = ExecutionPlan({}, (), (), (), (), dim_ranges={"batch": DimRange(1, 8), "seq": DimRange(0, 0)})
+    assert through_json(plan) == plan
+    assert "dim_ranges" not in plan_to_json(ExecutionPlan({}, (), (), (), ()))
+
+
+@pytest.mark.parametrize("entry", [[2, 1], [1], ["a", 2], 3])
+def test_damaged_ranges_are_refused(entry: object) -> None:
+    record = {**plan_to_json(ExecutionPlan({}, (), (), (), ())), "dim_ranges": {"batch": entry}}
+    with pytest.raises(ArtifactError, match="batch"):
+        plan_from_json(Record(json.loads(json.dumps(record)), "plan"))

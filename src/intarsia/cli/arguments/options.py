@@ -26,6 +26,18 @@ Shapes: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+ShapesAndSizes: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--shape",
+        metavar="SHAPE",
+        help="Shape of an input, name=1,3,224,224, or sizes of symbolic dimensions: "
+        "batch=1..8,seq=1..512@log, or seq=16:0.5,128:0.5 with shares of calls, or input[axis]=1..8. "
+        "May be repeated.",
+        default_factory=list,
+        show_default=False,
+    ),
+]
 Inputs: TypeAlias = Annotated[
     list[str],
     typer.Option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.arguments.input import Array, read_inputs
 from intarsia.cli.arguments.model import ModelArgument
-from intarsia.cli.arguments.random_rest import Note, with_random_rest
+from intarsia.cli.arguments.random_rest import Note, note_random_rest, with_random_rest
 from intarsia.cli.arguments.target import parse_target, target_text
 from intarsia.cli.arguments.trust import TRUSTED, Trust
 from intarsia.runtime.executable import Executable
@@ -77,13 +77,14 @@ def tested_shapes(executable: Executable) -> dict[str, tuple[int, ...]]:
 
 
 def special_inputs(main: Function, files: Sequence[str], seed: int, note: Note) -> dict[str, Array]:
-    """Return arrays for all parameters if there are files; none if all inputs are random.
+    """Return the arrays of files; the other inputs are random, with a note if files give some of them.
 
     Raises:
-        InputError, UsageError: As `main_inputs`, in both cases.
+        InputError: A file that cannot be read, or an array for an unknown input.
     """
-    arrays = main_inputs(main, files, {}, seed, note)
-    return arrays if files else {}
+    arrays = read_inputs(files, _infos(main))
+    note_random_rest(main, arrays, seed, note)
+    return arrays
 
 
 def main_inputs(
@@ -108,14 +109,17 @@ def main_inputs(
         InputError: A file that cannot be read, or an array for an unknown input.
         UsageError: A random input has a symbolic shape.
     """
+    return with_random_rest(main, read_inputs(files, _infos(main)), shapes, seed, note, examples)
+
+
+def _infos(main: Function) -> list[TensorInfo]:
     from intarsia.ir import TensorType
 
     types = ((param.name, param.checked_type) for param in main.params)
-    infos = [
+    return [
         TensorInfo(name, type_.dtype.value if isinstance(type_, TensorType) else str(type_), None)
         for name, type_ in types
     ]
-    return with_random_rest(main, read_inputs(files, infos), shapes, seed, note, examples)
 
 
 def open_program(

@@ -11,7 +11,7 @@ from intarsia.cli.arguments.input import Array
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
-    from intarsia.ir import Function, SymbolicDim, Type, Var
+    from intarsia.ir import Function, SymbolicDim, TensorType, Type, Var
 
 Note: TypeAlias = Callable[[str], None]
 
@@ -26,7 +26,8 @@ def with_random_rest(
 ) -> dict[str, Array]:
     """Return the given arrays, and seeded random ones for the other parameters.
 
-    A symbolic dimension takes its size from a given array or shape.
+    A symbolic dimension takes its size from a given array or shape. Where none of the open inputs has one,
+    they get the shapes that are known to work, with a note.
 
     Args:
         main: Main function of the program.
@@ -34,7 +35,7 @@ def with_random_rest(
         shapes: Shapes by parameter name, where the program leaves them open.
         seed: Random seed.
         note: Function that is called with a note about random inputs, if others are given.
-        examples: Shapes that are known to work, for the error about missing shapes.
+        examples: Shapes that are known to work, by parameter name.
 
     Raises:
         UsageError: A shape is for an unknown input, or missing; the message shows the flags.
@@ -46,30 +47,47 @@ def with_random_rest(
     if unknown := [name for name in shapes if name not in names]:
         raise UsageError(f"there is no input {unknown[0]!r}", help=f"the inputs: {', '.join(names)}")
     sizes = _known_sizes(main, {**shapes, **{name: array.shape for name, array in given.items()}})
-    rest = [param for param in main.params if param.name not in given]
-    if given and rest:
-        note(f"no --input for {', '.join(param.name for param in rest)}: random numbers (seed {seed})")
+    rest = note_random_rest(main, given, seed, note)
     fixed = [with_fields(param, checked_type=_fixed(param, shapes, sizes)) for param in rest]
+    if not shapes and not given and examples.keys() >= _open_types(fixed).keys() != set():
+        listed = " ".join(_flag(name, examples[name]) for name in _open_types(fixed))
+        note(f"random inputs have the sizes of the self test: {listed}")
+        fixed = [with_fields(param, checked_type=_fixed(param, examples, sizes)) for param in rest]
     _refuse_symbolic(fixed, examples)
     return {**given, **random_inputs(main, seed, {param.name: param.checked_type for param in fixed})}
 
 
-def _refuse_symbolic(params: Sequence[Var], examples: Mapping[str, Sequence[int]]) -> None:
-    """Raise one error for all inputs without a static shape, so that one retry is enough."""
+def note_random_rest(main: Function, given: Mapping[str, Array], seed: int, note: Note) -> list[Var]:
+    """Return the parameters that have no array; a note names them if others have one."""
+    rest = [param for param in main.params if param.name not in given]
+    if given and rest:
+        note(f"no --input for {', '.join(param.name for param in rest)}: random numbers (seed {seed})")
+    return rest
+
+
+def _open_types(params: Sequence[Var]) -> dict[str, TensorType]:
+    """Return the types without a static shape by name."""
     from intarsia.ir import TensorType
-    from intarsia.measure.inputs import example_shape
 
     types = {param.name: param.checked_type for param in params}
-    open_types = {
+    return {
         name: type_ for name, type_ in types.items() if isinstance(type_, TensorType) and not type_.is_static
     }
+
+
+def _flag(name: str, shape: Sequence[int]) -> str:
+    return f"--shape {shlex.quote(name)}={','.join(map(str, shape))}"
+
+
+def _refuse_symbolic(params: Sequence[Var], examples: Mapping[str, Sequence[int]]) -> None:
+    """Raise one error for all inputs without a static shape, so that one retry is enough."""
+    from intarsia.measure.inputs import example_shape
+
+    open_types = _open_types(params)
     if not open_types:
         return
     listed = ", ".join(f"{name!r} has the symbolic shape {type_}" for name, type_ in open_types.items())
-    flags = (
-        f"--shape {shlex.quote(name)}={','.join(map(str, examples.get(name) or example_shape(type_)))}"
-        for name, type_ in open_types.items()
-    )
+    flags = (_flag(name, examples.get(name) or example_shape(type_)) for name, type_ in open_types.items())
     raise UsageError(f"input {listed}", help=f"fix it: {' '.join(flags)}")
 
 

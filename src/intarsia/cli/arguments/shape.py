@@ -1,16 +1,63 @@
-"""Parsing of shapes: `name=1,3,224,224` or `name:1x3x224x224`."""
+"""Parsing of shapes, `name=1,3,224,224` or `name:1x3x224x224`, and of sizes: `batch=1..8,seq=1..512@log`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from intarsia.support.errors import UsageError
 
+if TYPE_CHECKING:
+    from intarsia.measure.sizes import DimSizes
+
 _HOW: Final = "write name=1,3,224,224 or name:1x3x224x224"
+_HOW_SIZES: Final = "write batch=1..8,seq=1..512@log or seq=16:0.5,128:0.4,512:0.1"
 _WITH_COMMAS: Final = re.compile(r"(?P<name>.+)=(?P<dims>[^=]*)", re.DOTALL)
 _WITH_CROSSES: Final = re.compile(r"(?P<name>.+):(?P<dims>[^:]*)", re.DOTALL)
+_NEXT_NAME: Final = re.compile(r",(?=[^,=]*=)")
+"""The comma before the next name=: other commas stand between sizes."""
+_OF_SIZES: Final = re.compile(r"=[^=]*(?:\.\.|\d:)|,[^,=]*=")
+"""What only texts about sizes of dimensions have: a range, a share, or a second name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeWords:
+    """What --shape says.
+
+    Attributes:
+        shapes: Shapes by input name, or single sizes by name of a dimension.
+        dims: Ranges and shares of sizes, by name of a dimension.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    dims: dict[str, DimSizes]
+
+
+def parse_shape_words(texts: Iterable[str]) -> ShapeWords:
+    """Parse shapes of inputs, and sizes of symbolic dimensions.
+
+    Raises:
+        UsageError: A text is malformed, or a name is given twice.
+    """
+    from intarsia.measure.sizes import DimSizes
+
+    dims: dict[str, DimSizes] = {}
+    plain: list[str] = []
+    for text in texts:
+        if not _OF_SIZES.search(text):
+            plain.append(text)
+            continue
+        for entry in _NEXT_NAME.split(text):
+            name, _, sizes = entry.rpartition("=")
+            name = name.strip()
+            if not name:
+                raise UsageError(f"--shape {text!r} has sizes without a name", help=_HOW_SIZES)
+            if name in dims:
+                raise UsageError(f"--shape gives sizes for {name!r} twice")
+            dims[name] = DimSizes.read(name, sizes)
+    return ShapeWords(parse_shapes(plain), dims)
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from intarsia.cli.arguments.database_path import Place, open_database
-from intarsia.cli.arguments.options import Inputs, ModelOrArtifact, Ranges, Seed, Shapes, Targets, Threads
+from intarsia.cli.arguments.options import (
+    Inputs,
+    ModelOrArtifact,
+    Ranges,
+    Seed,
+    ShapesAndSizes,
+    Targets,
+    Threads,
+)
 from intarsia.cli.arguments.trust import TRUSTED, RequireSignature, Trust, Untrusted
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Report
@@ -39,7 +47,7 @@ def explain(
         typer.Option("--layers", help="Show the algorithms of convolutions and their errors instead."),
     ] = False,
     targets: Targets,
-    shapes: Shapes,
+    shapes: ShapesAndSizes,
     inputs: Inputs,
     ranges: Ranges,
     seed: Seed = 0,
@@ -57,7 +65,7 @@ def explain(
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.program import special_inputs
     from intarsia.cli.arguments.range import parse_ranges
-    from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.cli.arguments.shape import parse_shape_words
     from intarsia.cli.arguments.target import parse_target
     from intarsia.cli.reports.explain_report import explain_report
     from intarsia.cli.reports.trace_report import trace_report
@@ -90,13 +98,21 @@ def explain(
         explanation = _read_artifact(Path(argument.source))
     else:
         _refuse_target(argument)
-        module = with_input_ranges(argument.import_model(parse_shapes(shapes)), parse_ranges(ranges))
+        sizes = parse_shape_words(shapes)
+        module = with_input_ranges(argument.import_model(sizes.shapes), parse_ranges(ranges))
         console: Console = context.obj
-        given = special_inputs(module["main"], inputs, seed, console.note) if inputs else {}
+        given = special_inputs(module["main"], inputs, seed, console.note)
         chosen = [parse_target(text, threads) for text in targets] or None
         with open_database(database, on_wait=console.note) as opened:
             explanation = explain_model(
-                module, argument.name, opened, this_host(), chosen, None if chosen else threads, given
+                module,
+                argument.name,
+                opened,
+                this_host(),
+                chosen,
+                None if chosen else threads,
+                given,
+                sizes.dims,
             )
     if trace:
         return trace_report(explanation)

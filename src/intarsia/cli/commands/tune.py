@@ -18,7 +18,7 @@ from intarsia.cli.arguments.options import (
     PassConfig,
     Ranges,
     Seed,
-    Shapes,
+    ShapesAndSizes,
     Targets,
     Threads,
     Trials,
@@ -45,7 +45,7 @@ def tune(
     ] = DEFAULT_OUTPUT,
     budget: Budget = "60s",
     targets: Targets,
-    shapes: Shapes,
+    shapes: ShapesAndSizes,
     inputs: Inputs,
     ranges: Ranges,
     seed: Seed = 0,
@@ -145,7 +145,7 @@ def tune(
     from intarsia.cli.arguments.plan import check_plan_place
     from intarsia.cli.arguments.program import special_inputs
     from intarsia.cli.arguments.range import parse_ranges
-    from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.cli.arguments.shape import parse_shape_words
     from intarsia.cli.arguments.target import parse_target
     from intarsia.cli.console.interruption import stoppable
     from intarsia.cli.reports.tune_report import tune_report
@@ -158,7 +158,7 @@ def tune(
     console: Console = context.obj
     argument = _only_a_model(ModelArgument.parse(model))
     out_path = f"{argument.name}{SUFFIX}" if output == DEFAULT_OUTPUT else output
-    seconds, fixed = parse_budget(budget), parse_shapes(shapes)
+    seconds, sizes = parse_budget(budget), parse_shape_words(shapes)
     fixed_ranges = parse_ranges(ranges)
     deciding = _read_passes(passes)
     candidates = [parse_target(text, threads) for text in targets] or None
@@ -179,12 +179,13 @@ def tune(
         console.progress() as report,
     ):
         report(Progress(TuneStage.IMPORT))
-        module = with_input_ranges(argument.import_model(fixed), fixed_ranges)
+        module = with_input_ranges(argument.import_model(sizes.shapes), fixed_ranges)
         result = tune_model(
             module,
             budget=seconds,
             trials=trials,
             targets=candidates,
+            dims=sizes.dims,
             inputs=special_inputs(module["main"], inputs, seed, console.note),
             seed=seed,
             threads=None if candidates else threads,

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from intarsia.cli.arguments.options import Inputs, ModelOrArtifact, Ranges, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.arguments.options import (
+    Inputs,
+    ModelOrArtifact,
+    Ranges,
+    Seed,
+    ShapesAndSizes,
+    Threads,
+    Toolchains,
+)
 from intarsia.cli.arguments.trust import RequireSignature, Trust, Untrusted
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS, difference_error
@@ -74,7 +82,7 @@ def verify(
     *,
     toolchains: Toolchains,
     inputs: Inputs,
-    shapes: Shapes,
+    shapes: ShapesAndSizes,
     ranges: Ranges,
     seed: Seed = 0,
     threads: Threads = None,
@@ -86,19 +94,29 @@ def verify(
     A model is checked on each toolchain; an artifact must also pass its self test.
     """
     from intarsia.cli.arguments.model import ModelArgument
-    from intarsia.cli.arguments.program import engine_targets, load_artifact, main_inputs, tested_shapes
+    from intarsia.cli.arguments.program import (
+        engine_targets,
+        load_artifact,
+        special_inputs,
+        tested_shapes,
+    )
+    from intarsia.cli.arguments.random_rest import with_random_rest
     from intarsia.cli.arguments.range import parse_ranges
-    from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.cli.arguments.shape import parse_shape_words
     from intarsia.cli.arguments.target import parse_target
+    from intarsia.driver.shape_samples import shapes_of, sized_program
     from intarsia.measure.inputs import with_input_ranges
     from intarsia.measure.judge.accuracy import error_bound
-    from intarsia.measure.judge.trials import trials_for
+    from intarsia.measure.judge.sized_trials import sized_trials
     from intarsia.measure.work import random_text
+    from intarsia.passes import bind_sizes
+    from intarsia.support.callbacks import silent
 
     console: Console = context.obj
     argument = ModelArgument.parse(model)
     targets = [parse_target(name, threads) for name in (*toolchains, *filter(None, [argument.target]))]
-    fixed = parse_shapes(shapes)
+    sizes = parse_shape_words(shapes)
+    fixed = sizes.shapes
     program, trust = None, Trust(untrusted, require_signature)
     if argument.is_artifact:
         argument.refuse_choices(toolchain=targets, threads=threads)
@@ -108,9 +126,13 @@ def verify(
     imported = argument.import_model(fixed) if program is None else program.module
     module = with_input_ranges(imported, parse_ranges(ranges))
     examples = {} if program is None else tested_shapes(program.executable)
-    arrays = main_inputs(module["main"], inputs, fixed, seed, console.note, examples)
+    given = special_inputs(module["main"], inputs, seed, console.note)
+    sized = sized_program(module, sizes.dims, {**fixed, **shapes_of(given)}, console.note)
+    module = sized.module
+    usual = bind_sizes(module, sized.samples[0].sizes if sized.samples else {})
+    arrays = with_random_rest(usual["main"], given, fixed, seed, silent, examples)
     bound = error_bound(module)
-    trials = [trial.loosened(bound) for trial in trials_for(module, arrays, seed=seed)]
+    trials = [trial.loosened(bound) for trial in sized_trials(module, arrays, sized.samples, seed=seed)]
     if program is None:
         checks = [_check_target(module, target, trials) for target in targets or engine_targets(threads)]
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
+from intarsia.cli.reports.size_table import size_tables
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import NOTHING, duration_text, error_text, ratio_text, size_text
 from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
@@ -67,7 +68,11 @@ def tune_report(
             + ("" if result.chosen.ratio else ", by single measurements: nothing was raced"),
             help="measurements are stored in the database: run the same command again to continue",
         )
-    tables = (Table(HEADERS, rows, NUMERIC, chosen=best), *schedule_tables(result.schedules))
+    tables = (
+        Table(HEADERS, rows, NUMERIC, chosen=best),
+        *size_tables(result.candidates),
+        *schedule_tables(result.schedules),
+    )
     return Report(document, (*tables, *lines), error)
 
 

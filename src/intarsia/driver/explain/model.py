@@ -23,6 +23,7 @@ from intarsia.driver.baselines import baseline_targets, engines, whole_name
 from intarsia.driver.explain.explanation import ContestRecord, Explanation
 from intarsia.driver.explain.function import ChosenPartition
 from intarsia.driver.explain.run import borders, explain_functions
+from intarsia.driver.shape_samples import shapes_of, sized_program
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import WHOLE
@@ -32,8 +33,10 @@ from intarsia.measure.measure_result import MeasureResult
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.runner import Raced
+from intarsia.measure.sizes.dim_sizes import SizesArgument
 from intarsia.measure.testbed import Measured
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import Host, Target
 from intarsia.target.reference import REFERENCE_TARGET
@@ -80,6 +83,7 @@ def explain_model(
     targets: Sequence[Target | str] | None = None,
     threads: int | None = None,
     inputs: Mapping[str, npt.NDArray[Any]] | None = None,
+    dims: Mapping[str, SizesArgument] | None = None,
 ) -> Explanation:
     """Explain a model from the measurements that the database contains for a machine.
 
@@ -91,14 +95,17 @@ def explain_model(
         targets: Targets that may run partitions; None for every toolchain.
         threads: Number of threads of each target; None for all usable cores.
         inputs: Input arrays of the measurements by name, if they were not random.
+        dims: Sizes of symbolic dimensions of the measurements, as `tune` takes them.
 
     Raises:
-        UsageError: Bad targets.
+        UsageError: Bad targets or sizes.
         DatabaseError: The database cannot be read.
     """
     chosen = baseline_targets(targets, threads)
     measurer = Measurer(NoTestbed(host), database, should_stop=lambda: True)  # nothing is measured
-    workload = Workload(module, name, dict(inputs or {}))
+    sized = sized_program(module, dims or {}, shapes_of(inputs or {}), silent)
+    module = sized.module
+    workload = Workload(module, name, dict(inputs or {}), samples=sized.samples)
     contest = _contest(workload, chosen, measurer)
     bare = Explanation(
         name, host.digest, host.cpu_model, host.cores, "", (), (), 0.0, contest, None, (), (), ()

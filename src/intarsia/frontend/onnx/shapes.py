@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from intarsia.ir import (
     ANY,
@@ -19,6 +20,8 @@ from intarsia.ir import (
 )
 from intarsia.op.onnx_types import type_from_proto
 from intarsia.support.errors import ModelError, UsageError
+
+_AXIS: Final = re.compile(r"(?P<name>.+)\[(?P<axis>\d+)\]", re.DOTALL)
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ValueInfoProto
@@ -42,18 +45,62 @@ def fixed_input_types(
 ) -> InputTypes:
     """Types of the inputs, with the given shapes put in; a symbol fixed once is fixed in every input.
 
+    Args:
+        inputs: Inputs of the model.
+        shapes: Shapes by input name; one size for a symbolic dimension by its name, or for input[axis].
+
     Raises:
         UsageError: An unknown input, a wrong rank, or a number that contradicts the model's.
     """
     types = {item.name: _declared_type(item) for item in inputs}
-    for name in shapes:
-        if name not in types:
-            names = ", ".join(map(repr, types)) or "none"
-            raise UsageError(f"the model has no input {name!r}", help=f"its inputs: {names}")
     bound: dict[SymbolicDim, Dim] = {}
     for name, shape in shapes.items():
-        types[name] = _fix(name, types[name], shape, bound)
+        if name in types:
+            types[name] = _fix(name, types[name], shape, bound)
+        else:
+            of_axis = _axis_shape(name, shape, types)
+            if of_axis is None:
+                _bind_symbol(name, shape, types, bound)
+            else:
+                types[of_axis[0]] = _fix(*of_axis, bound)
     return InputTypes({name: substituted(type_, bound) for name, type_ in types.items()}, bound)
+
+
+def _axis_shape(
+    name: str, shape: Sequence[int | str], types: Mapping[str, Type | None]
+) -> tuple[str, TensorType, tuple[int | str, ...]] | None:
+    """Return the input that a name input[axis] means, with its type and new shape; None for other names."""
+    match = _AXIS.fullmatch(name)
+    type_ = types.get(match["name"]) if match else None
+    if match is None or not isinstance(type_, TensorType) or type_.shape is None or len(shape) != 1:
+        return None
+    axis = int(match["axis"])
+    if axis >= len(type_.shape):
+        raise UsageError(f"input {match['name']!r} of type {type_} has no axis {axis}")
+    dims = (dim if isinstance(dim, int) else dim.name for dim in type_.shape)
+    return match["name"], type_, tuple(shape[0] if i == axis else dim for i, dim in enumerate(dims))
+
+
+def _bind_symbol(
+    name: str,
+    shape: Sequence[int | str],
+    types: Mapping[str, Type | None],
+    bound: dict[SymbolicDim, Dim],
+) -> None:
+    symbols = dict.fromkeys(
+        dim.name
+        for type_ in types.values()
+        if isinstance(type_, TensorType)
+        for dim in type_.shape or ()
+        if isinstance(dim, SymbolicDim) and dim != ANY
+    )
+    if name not in symbols or len(shape) != 1:
+        names = ", ".join(map(repr, types)) or "none"
+        dims = f"; its symbolic dimensions: {', '.join(map(repr, symbols))}" if symbols else ""
+        raise UsageError(f"the model has no input {name!r}", help=f"its inputs: {names}{dims}")
+    size: Dim = SymbolicDim(shape[0]) if isinstance(shape[0], str) else index(shape[0])
+    if bound.setdefault(SymbolicDim(name), size) != size:
+        raise UsageError(f"dimension {name!r} is fixed to {bound[SymbolicDim(name)]} and to {size}")
 
 
 def _fix(name: str, type_: Type | None, shape: Sequence[int | str], bound: dict[SymbolicDim, Dim]) -> Type:

@@ -42,11 +42,15 @@ class Trial:
         name: The kind of the input set, for messages.
         inputs: Arrays by parameter name.
         gate: Lets right results for these inputs pass.
+        weight: Share of the calls that have inputs of these sizes; 0 where calls are not timed with them.
+        label: The sizes of the symbolic dimensions as text.
     """
 
     name: str
     inputs: Mapping[str, Array]
     gate: Gate
+    weight: float = 0.0
+    label: str = ""
 
     def loosened(self, bound: float | None) -> Self:
         """The trial of a program that may be off by a fraction of the norm; of None, the trial itself."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -254,7 +254,7 @@ class LocalTestbed(ClosedOnExit):
             return Raced(None, failures)
         workload = self.prepare(next(iter(racers.values())).workload)
         raced = self.runner.race(workload, ready, limits)
-        return Raced(raced.result, {**failures, **raced.failures})
+        return replace(raced, failures={**failures, **raced.failures})
 
     def time_kernels(self, inputs: Sequence[MeasureInput], kernels: Sequence[str]) -> list[Outcome]:
         """See KernelTestbed.time_kernels."""

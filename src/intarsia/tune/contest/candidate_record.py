@@ -63,6 +63,8 @@ class CandidateRecord:
         timing: Latency in the race, or by itself if it did not race.
         ratio: Latency relative to the winner's in common rounds, with its interval.
         chosen: Whether it won.
+        by_size: Sizes of the symbolic dimensions as text, with the median latency at them in the race; empty
+            for a program without symbolic dimensions, and without a race.
         is_whole: Whether one toolchain runs the whole model; otherwise the name contains the parts of each.
     """
 
@@ -76,6 +78,7 @@ class CandidateRecord:
     ratio: RatioInterval | None = None
     chosen: bool = False
     is_whole: bool = True
+    by_size: tuple[tuple[str, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain data: seconds, and errors relative to the largest expected value."""
@@ -93,4 +96,5 @@ class CandidateRecord:
             "max_error": self.max_error,
             "verified": None if self.max_error is None else self.status is not Status.WRONG,
             "chosen": self.chosen,
+            "latency_seconds_by_size": dict(self.by_size),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -65,6 +66,7 @@ class Contest:
     notes: list[str] = field(default_factory=list)
     _fates: dict[str, _Fate] = field(default_factory=dict)
     _race: RaceResult | None = None
+    _by_size: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
     _winner: str = ""
 
     def enter_new(self, entrants: Sequence[Entrant]) -> None:
@@ -201,6 +203,10 @@ class Contest:
 
     def _note_race(self, raced: Raced) -> None:
         self._race = raced.result
+        self._by_size = {
+            name: tuple((sizes, statistics.median(seconds)) for sizes, seconds in turns.items())
+            for name, turns in raced.by_size.items()
+        }
         for name, outcome in raced.failures.items():
             fate = self._fates[name]
             after = "after many calls: " if outcome.error is MeasureError.WRONG_ANSWER else ""
@@ -276,6 +282,7 @@ class Contest:
             ratio=ratio,
             chosen=item.name == self._winner,
             is_whole=item.input.candidate.kind == WHOLE.kind,
+            by_size=self._by_size.get(item.name, ()),
         )
 
 

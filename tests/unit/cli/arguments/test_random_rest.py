@@ -49,8 +49,18 @@ def test_open_shapes() -> None:
         "'b' has the symbolic shape Tensor[(batch,), float32]"
     )
     assert caught.value.help == "fix it: --shape a=1,3 --shape b=1"
+
+
+def test_shapes_of_the_self_test_stand_in_for_open_ones() -> None:
+    notes: list[str] = []
+    arrays = with_random_rest(main(), {}, {}, 0, notes.append, {"a": (5, 3), "b": (5,), "c": (2,)})
+    assert {name: array.shape for name, array in arrays.items()} == {"a": (5, 3), "b": (5,), "c": (2,)}
+    assert notes == ["random inputs have the sizes of the self test: --shape a=5,3 --shape b=5"]
+
+
+def test_shapes_of_the_self_test_are_a_hint_beside_given_ones() -> None:
     with pytest.raises(UsageError) as caught:
-        with_random_rest(main(), {}, {}, 0, pytest.fail, {"a": (5, 3), "b": (5,)})
+        with_random_rest(main(), {}, {"c": (2,)}, 0, pytest.fail, {"a": (5, 3), "b": (5,)})
     assert caught.value.help == "fix it: --shape a=5,3 --shape b=5"
 
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intarsia.cli.arguments.shape import parse_shape, parse_shapes
+from intarsia.cli.arguments.shape import parse_shape, parse_shape_words, parse_shapes
+from intarsia.measure.sizes import DimSizes
 from intarsia.support.errors import UsageError
 
 HOW = "help: write name=1,3,224,224 or name:1x3x224x224"
@@ -67,3 +68,35 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="=:"), min_size=
 def test_whatever_is_written_is_read_back(name: str, dims: list[int]) -> None:
     assert parse_shape(f"{name}={','.join(map(str, dims))}") == (name, tuple(dims))
     assert parse_shape(f"{name}:{'x'.join(map(str, dims))}") == (name, tuple(dims))
+
+
+def test_shapes_and_sizes_together() -> None:
+    words = parse_shape_words(
+        ["x=1,3", "batch=1..8,seq=1..512@log", "n=16:0.5,128:0.5", "rows[0]=1..4", "k=8"]
+    )
+    assert words.shapes == {"x": (1, 3), "k": (8,)}
+    assert words.dims == {
+        "batch": DimSizes.read("batch", (1, 8)),
+        "seq": DimSizes.read("seq", "1..512@log"),
+        "n": DimSizes.read("n", {16: 1, 128: 1}),
+        "rows[0]": DimSizes.read("rows[0]", (1, 4)),
+    }
+
+
+def test_single_sizes_beside_others() -> None:
+    assert parse_shape_words(["batch=8,seq=1..4"]).dims["batch"] == DimSizes.read("batch", "8")
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["batch=1..8", "batch=1..4"], "--shape gives sizes for 'batch' twice"),
+        (["=1..8"], "--shape '=1..8' has sizes without a name"),
+        (["batch=8..1"], "dimension 'batch' is to be 8 to 1: there is no such size"),
+        (["batch=1..x"], "dimension 'batch' has the sizes '1..x'"),
+    ],
+)
+def test_sizes_that_are_refused(texts: list[str], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_shape_words(texts)
+    assert caught.value.problem == problem

@@ -1,0 +1,104 @@
+"""The sizes of a model's symbolic dimensions: those that the user gives, of the inputs, or usual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from intarsia.ir import DimRange, Function, IRModule, SymbolicDim, TensorType, dim_ranges, with_dim_ranges
+from intarsia.measure.sizes import DimSizes, SizeSample, choose_samples, default_sizes
+from intarsia.measure.sizes.dim_sizes import SizesArgument
+from intarsia.passes import bind_sizes, name_dims
+from intarsia.support.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class SizedProgram:
+    """A program whose symbolic dimensions have ranges.
+
+    Attributes:
+        module: The program; dimensions of one size are numbers, the others have names and ranges.
+        samples: Sizes to measure and check; empty without symbolic dimensions.
+    """
+
+    module: IRModule
+    samples: tuple[SizeSample, ...]
+
+
+def sized_program(
+    mod: IRModule,
+    given: Mapping[str, SizesArgument],
+    shapes: Mapping[str, Sequence[int]],
+    on_note: Callable[[str], object],
+) -> SizedProgram:
+    """Give each symbolic dimension of @main's parameters a range, and choose samples.
+
+    Args:
+        mod: The program.
+        given: Sizes that the user gives for dimensions, by name.
+        shapes: Shapes of arrays by parameter name; a dimension that is not in `given` has their size.
+        on_note: Called with a sentence about dimensions that get a usual range.
+
+    Raises:
+        UsageError: A dimension that the program does not have, or an input that does not fit.
+        InvalidModelError: Types do not fit with these sizes.
+    """
+    sizes = {name: DimSizes.read(name, value) for name, value in given.items()}
+    mod = name_dims(mod)
+    declared = {name: DimSizes(item) for name, item in dim_ranges(mod["main"]).items()}
+    usual = {name: declared.get(name, item) for name, item in default_sizes(mod["main"]).items()}
+    if unknown := next((name for name in sizes if name not in usual), None):
+        names = ", ".join(map(repr, usual)) or "none"
+        raise UsageError(
+            f"the model has no symbolic dimension {unknown!r}", help=f"its symbolic dimensions: {names}"
+        )
+    measured = _sizes_of(mod["main"], shapes)
+    for name, size in measured.items():
+        if name not in sizes:
+            sizes[name] = DimSizes(DimRange(size, size))
+        elif size not in sizes[name].range:
+            raise UsageError(f"an input has {name}={size}, expected {sizes[name].range} as --shape says")
+    assumed = {name: item for name, item in usual.items() if name not in sizes | declared}
+    if assumed:
+        words = ", ".join(f"{name}={_words(item)}" for name, item in assumed.items())
+        on_note(f"the model has symbolic dimensions without sizes: tuned for {words}; --shape gives others")
+    sizes = {name: sizes.get(name, item) for name, item in usual.items()}
+    mod = bind_sizes(mod, {name: item.range.low for name, item in sizes.items() if item.is_fixed})
+    sizes = {name: item for name, item in sizes.items() if not item.is_fixed}
+    samples = choose_samples(sizes)
+    # Given arrays have sizes of their own, which come first.
+    usual_sizes = {name: size for name, size in measured.items() if name in sizes}
+    if usual_sizes and samples:
+        first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight)
+        samples = (first, *(sample for sample in samples[1:] if sample.key != first.key))
+    return SizedProgram(with_dim_ranges(mod, {name: item.range for name, item in sizes.items()}), samples)
+
+
+def shapes_of(inputs: Mapping[str, npt.NDArray[Any]]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of arrays by their names."""
+    return {name: array.shape for name, array in inputs.items()}
+
+
+def _sizes_of(main: Function, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the sizes of symbolic dimensions that shapes of parameters have.
+
+    Raises:
+        UsageError: One has two sizes.
+    """
+    sizes: dict[str, int] = {}
+    for param in main.params:
+        type_, shape = param.checked_type, shapes.get(param.name)
+        if shape is None or not isinstance(type_, TensorType) or type_.shape is None:
+            continue
+        for dim, size in zip(type_.shape, shape, strict=False):
+            if isinstance(dim, SymbolicDim) and sizes.setdefault(dim.name, size) != size:
+                raise UsageError(f"the inputs have {dim.name}={sizes[dim.name]} and {dim.name}={size}")
+    return sizes
+
+
+def _words(sizes: DimSizes) -> str:
+    step = f"/{sizes.multiple}" if sizes.multiple != 1 else ""
+    return f"{sizes.range.low}..{sizes.range.high}{step}"

@@ -1,0 +1,80 @@
+"""Input sets of a program at several sizes of its symbolic dimensions, each with its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from intarsia.ir import IRModule
+from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
+from intarsia.measure.judge.trials import Trial, trials_for
+from intarsia.measure.sizes.size_sample import SizeSample
+from intarsia.passes import bind_sizes
+from intarsia.support.callbacks import silent
+from intarsia.support.errors import IntarsiaError
+
+
+def sized_trials(
+    module: IRModule,
+    ordinary: Mapping[str, Array],
+    samples: Sequence[SizeSample],
+    limits: JudgeLimits = DEFAULT_LIMITS,
+    seed: int = 0,
+    on_judge: Callable[[str], object] = silent,
+) -> tuple[Trial, ...]:
+    """Return input sets of three kinds at the first sizes, and an ordinary one at each of the others.
+
+    Judges compute the program with its sizes put in. Sizes at which no judge computes it, or judges do not
+    agree, are left out; the gate's reference lists them.
+
+    Args:
+        module: Program without marked toolchains.
+        ordinary: The first set, by parameter name: its arrays have the sizes of the first sample.
+        samples: Sizes of the dimensions; none for a program without symbolic dimensions.
+        limits: Limits of the panel, and its judges.
+        seed: Seed of the other sets.
+        on_judge: Called with the name of each judge that starts, as for `Panel`.
+
+    Raises:
+        IntarsiaError: No judge computes the program on the first set.
+    """
+    if not samples:
+        return trials_for(module, ordinary, limits, seed, on_judge)
+    usual, *others = samples
+    first, *further = trials_for(bind_sizes(module, usual.sizes), ordinary, limits, seed, on_judge)
+    trials = [replace(first, weight=usual.weight, label=usual.label), *further]
+    left_out: list[str] = []
+    for sample in others:
+        trial = _trial(module, sample, limits, seed, on_judge)
+        if trial is None:
+            left_out.append(sample.label)
+        else:
+            trials.append(trial)
+    notes = [f"usual sizes: {usual.label}; others: {'; '.join(t.name for t in trials[1 + len(further) :])}"]
+    if left_out:
+        notes.append(f"not checked, as no judge computes them: {'; '.join(left_out)}")
+    gate = replace(first.gate, reference="; ".join((first.gate.reference, *notes)))
+    return (replace(trials[0], gate=gate), *trials[1:])
+
+
+def _trial(
+    module: IRModule,
+    sample: SizeSample,
+    limits: JudgeLimits,
+    seed: int,
+    on_judge: Callable[[str], object],
+) -> Trial | None:
+    """Return an ordinary input set at some sizes, if it has a right result."""
+    try:
+        bound = bind_sizes(module, sample.sizes)
+        inputs = random_inputs(bound["main"], seed)
+        with Panel(bound, limits, on_judge) as panel:
+            ruling = panel.ruling(inputs)
+    except IntarsiaError:  # types or values that do not fit at these sizes
+        return None
+    if not ruling.is_proven:
+        return None
+    return Trial(sample.label, inputs, Gate.of_ruling(ruling), sample.weight, sample.label)

@@ -1,0 +1,89 @@
+"""Which sizes a symbolic model is tuned for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.onnx_models import model_of
+
+from intarsia import from_onnx
+from intarsia.driver.shape_samples import shapes_of, sized_program
+from intarsia.ir import DimRange, IRModule, TensorType, dim_ranges
+from intarsia.measure.sizes.dim_sizes import SizesArgument
+from intarsia.support.callbacks import silent
+from intarsia.support.errors import UsageError
+
+
+def model() -> IRModule:
+    return from_onnx(
+        model_of("g (float[batch, seq, 4] x, float[?] z) => (float[batch, seq, 4] y) { y = Relu (x) }")
+    )
+
+
+def test_given_sizes_win_over_those_of_inputs_and_these_over_usual_ones() -> None:
+    notes: list[str] = []
+    given: dict[str, SizesArgument] = {"batch": (1, 4)}
+    sized = sized_program(model(), given, {"x": (2, 9, 4)}, notes.append)
+    assert dim_ranges(sized.module["main"]) == {"batch": DimRange(1, 4), "z[0]": DimRange(1, 8)}
+    x, _ = sized.module["main"].params
+    assert isinstance(x.checked_type, TensorType)
+    assert x.checked_type.shape is not None
+    assert x.checked_type.shape[1:] == (9, 4)
+    assert sized.samples[0].sizes["batch"] == 2, "the sizes of given arrays come first"
+    assert notes == [
+        "the model has symbolic dimensions without sizes: tuned for z[0]=1..8; --shape gives others"
+    ]
+
+
+def test_fixed_sizes_leave_no_symbols() -> None:
+    sized = sized_program(model(), {"batch": 2, "seq": "3..3", "z[0]": {5: 1.0}}, {}, pytest.fail)
+    assert sized.samples == ()
+    assert [str(param.checked_type) for param in sized.module["main"].params] == [
+        "Tensor[(2, 3, 4), float32]",
+        "Tensor[(5,), float32]",
+    ]
+
+
+def test_declared_ranges_are_kept() -> None:
+    sized = sized_program(model(), {"batch": (1, 4), "seq": (1, 64), "z[0]": (1, 2)}, {}, silent)
+    again = sized_program(sized.module, {}, {}, pytest.fail)
+    assert again.samples == sized.samples
+    assert dim_ranges(again.module["main"]) == dim_ranges(sized.module["main"])
+
+
+@pytest.mark.parametrize(
+    ("given", "shapes", "text"),
+    [
+        (
+            {"bath": 2},
+            {},
+            "the model has no symbolic dimension 'bath'\n"
+            "help: its symbolic dimensions: 'batch', 'seq', 'z[0]'",
+        ),
+        (
+            {"batch": (1, 4)},
+            {"x": (5, 2, 4)},
+            "an input has batch=5, expected 1 to 4 as --shape says",
+        ),
+    ],
+)
+def test_what_is_refused(
+    given: dict[str, SizesArgument], shapes: dict[str, tuple[int, ...]], text: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        sized_program(model(), given, shapes, silent)
+    assert str(caught.value) == text
+
+
+def test_two_sizes_of_one_dimension_are_refused() -> None:
+    mod = from_onnx(model_of("g (float[n] x, float[n] z) => (float[n] y) { y = Add (x, z) }"))
+    shapes = shapes_of({"x": np.ones(2), "z": np.ones(3)})
+    with pytest.raises(UsageError, match="the inputs have n=2 and n=3"):
+        sized_program(mod, {}, shapes, silent)
+
+
+def test_static_models_stay_as_they_are() -> None:
+    mod = from_onnx(model_of("g (float[2] x) => (float[2] y) { y = Relu (x) }"))
+    sized = sized_program(mod, {}, {"x": (2,)}, pytest.fail)
+    assert sized.module is mod
+    assert sized.samples == ()
