@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from intarsia.ir import IRModule
 from intarsia.measure.inputs import random_inputs
@@ -16,6 +18,9 @@ from intarsia.passes import bind_sizes
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError
 
+MOST_TIME: Final = 3.0
+"""Time that judges may take for all sizes besides the first, as a multiple of that for one input set."""
+
 
 def sized_trials(
     module: IRModule,
@@ -24,11 +29,13 @@ def sized_trials(
     limits: JudgeLimits = DEFAULT_LIMITS,
     seed: int = 0,
     on_judge: Callable[[str], object] = silent,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Trial, ...]:
     """Return input sets of three kinds at the first sizes, and an ordinary one at each of the others.
 
     Judges compute the program with its sizes put in. Sizes at which no judge computes it, or judges do not
-    agree, are left out; the gate's reference lists them.
+    agree, are left out; the gate's reference lists them. So are those that are not timed, once judges have
+    taken `MOST_TIME` of the seconds of the limits for them.
 
     Args:
         module: Program without marked toolchains.
@@ -37,6 +44,7 @@ def sized_trials(
         limits: Limits of the panel, and its judges.
         seed: Seed of the other sets.
         on_judge: Called with the name of each judge that starts, as for `Panel`.
+        clock: Seconds from an arbitrary start.
 
     Raises:
         IntarsiaError: No judge computes the program on the first set.
@@ -47,7 +55,12 @@ def sized_trials(
     first, *further = trials_for(bind_sizes(module, usual.sizes), ordinary, limits, seed, on_judge)
     trials = [replace(first, weight=usual.weight, label=usual.label), *further]
     left_out: list[str] = []
+    too_late: list[str] = []
+    begun = clock()
     for sample in others:
+        if not sample.weight and clock() - begun > MOST_TIME * limits.seconds:
+            too_late.append(sample.label)
+            continue
         trial = _trial(module, sample, limits, seed, on_judge)
         if trial is None:
             left_out.append(sample.label)
@@ -56,6 +69,8 @@ def sized_trials(
     notes = [f"usual sizes: {usual.label}; others: {'; '.join(t.name for t in trials[1 + len(further) :])}"]
     if left_out:
         notes.append(f"not checked, as no judge computes them: {'; '.join(left_out)}")
+    if too_late:
+        notes.append(f"not checked, as the time was up: {'; '.join(too_late)}")
     gate = replace(first.gate, reference="; ".join((first.gate.reference, *notes)))
     return (replace(trials[0], gate=gate), *trials[1:])
 

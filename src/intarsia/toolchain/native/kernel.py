@@ -178,6 +178,16 @@ class NativeKernel:
         """
         return tuple(self._open_region().params)
 
+    @property
+    def results(self) -> tuple[RegionPort, ...]:
+        """The results for the caller.
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        region = self._open_region()
+        return tuple(region.results[: len(region.results) - region.hidden_results])
+
     def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
         """How long each call of the region takes, in its place among the others: medians, in seconds.
 

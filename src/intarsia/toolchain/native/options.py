@@ -96,6 +96,17 @@ WEIGHTS: Final = TargetOption(
 )
 """`TuneWeights` decides on it. Such products are memory-bound: half of the bytes take half of the time."""
 
+BATCHES: Final = TargetOption(
+    "batches",
+    str,
+    "sizes for which native compiles a model whose batch has any size, such as 1+4+16: a batch of 6 is run "
+    "as 4, 1 and 1",
+    pattern=r"\d+(\+\d+)*",
+    toolchains=_OWNER,
+    is_tuned=False,
+)
+"""Where a target has none, `sizes_up_to` decides by the range of the batch."""
+
 CHECKED: Final = TargetOption(
     "checked",
     bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from intarsia.ir import Call, Function, IRModule, Op
+from intarsia.ir import Call, Function, IRModule, Op, TensorType, dim_ranges
 from intarsia.native.machine.isa import host_architecture
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import ArtifactError, CompileError
@@ -76,8 +76,9 @@ class Native:
         """Compile a function.
 
         Raises:
-            CompileError: An operator has no native kernel, a shape is known only at run time, there is no
-                schedule log with the digest in the target, or the library that it names is not installed.
+            CompileError: An operator has no native kernel, a shape other than a batch is known only at run
+                time, there is no schedule log with the digest in the target, or the library that it names is
+                not installed.
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
@@ -87,7 +88,7 @@ class Native:
 
         load_schedule_log(target)
         require_library(target)
-        return compile_onnx(self, function, target, module)
+        return compile_onnx(self, function, _with_batches(function, target, module), module)
 
     def missing_library(self, target: str) -> str:
         """Return the library that kernels for a target call and that does not work here; "" if none is."""
@@ -109,10 +110,18 @@ class Native:
         if blob is not None:
             return self.load_in_place(source, memoryview(blob))
         require(self)
+        from intarsia.toolchain.native.batches.batch_source import batch_source
         from intarsia.toolchain.native.build import build_region
         from intarsia.toolchain.native.kernel import NativeKernel
 
-        return NativeKernel(source, build_region(source))
+        batch = batch_source(source)
+        if batch is None:
+            return NativeKernel(source, build_region(source))
+        from intarsia.toolchain.native.batches.batched_blob import BatchedRegions
+        from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
+
+        regions = {size: build_region(batch.of_size(size)) for size in batch.sizes}
+        return BatchedKernel(source, BatchedRegions(batch.carrying, regions))
 
     def load_in_place(self, source: KernelSource, blob: memoryview) -> Kernel:
         """As `load`; constants of the blob are not copied, so that it must stay as it is.
@@ -123,12 +132,32 @@ class Native:
             MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
         """
         from intarsia.native.object_code.process_symbols import ForbiddenSymbolError
+        from intarsia.toolchain.native.batches.batched_blob import is_batched_blob, read_batched_blob
+        from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
         from intarsia.toolchain.native.blob import read_blob
         from intarsia.toolchain.native.kernel import NativeKernel
 
         try:
+            if is_batched_blob(blob):
+                return BatchedKernel(source, read_batched_blob(blob, source.weights))
             return NativeKernel(source, read_blob(blob, source.weights))
         except ForbiddenSymbolError:  # no damage, but a forged file
             raise
         except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
             return self.load(source)
+
+
+def _with_batches(function: Function, target: Target, module: IRModule | None) -> Target:
+    """Return the target with the sizes that kernels are compiled for, if the batch has any size."""
+    from intarsia.toolchain.native.batches.batch_source import sizes_up_to
+
+    ranges = dim_ranges(module["main"]) if module is not None and "main" in module else {}
+    if not ranges or target.option("batches") is not None or _is_static(function):
+        return target
+    sizes = sizes_up_to(max(item.high for item in ranges.values()))
+    return target.with_options(batches="+".join(map(str, sizes)))
+
+
+def _is_static(function: Function) -> bool:
+    types = (param.checked_type for param in function.params)
+    return all(not isinstance(type_, TensorType) or type_.is_static for type_ in types)

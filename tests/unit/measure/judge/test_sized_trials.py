@@ -72,3 +72,12 @@ def test_the_first_size_must_be_computable() -> None:
     )
     with pytest.raises(Exception, match="Reshape"):
         sized_trials(halves, {"x": np.arange(3, dtype=np.float32)}, (SizeSample({"n": 3}, 1.0),), LIMITS)
+
+
+def test_sizes_that_are_only_checked_are_left_out_when_the_time_is_up() -> None:
+    ticks = iter(range(0, 1000, 100))
+    limits = JudgeLimits(seconds=40.0, is_checked=False)
+    samples = (*SAMPLES, SizeSample({"n": 9}))
+    trials = sized_trials(softmax(), inputs(4), samples, limits, clock=lambda: float(next(ticks)))
+    assert [trial.label for trial in trials if trial.label] == ["n=4", "n=1", "n=7"]
+    assert "not checked, as the time was up: n=9" in trials[0].gate.reference

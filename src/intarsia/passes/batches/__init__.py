@@ -1,0 +1,9 @@
+"""Programs that compute each item of a batch by itself.
+
+independent_items  whether a program does: then a batch of any size is run as several smaller ones
+item_rules         the rule for each operator
+"""
+
+from intarsia.passes.batches.independent_items import independence_obstacle
+
+__all__ = ["independence_obstacle"]

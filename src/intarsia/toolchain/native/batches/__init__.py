@@ -1,0 +1,6 @@
+"""Kernels for batches of any size: a batch is run as several of a few sizes, for which code is compiled.
+
+batch_source    which dimension of a source is the batch, and the source for one size
+batched_kernel  a kernel for each size, and which of them run
+batched_blob    its bytes in artifacts
+"""

@@ -1,0 +1,110 @@
+"""Sources whose batch may have any size: the same source with a number in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from intarsia.passes.batches import independence_obstacle
+from intarsia.passes.batches.item_rules import ITEMS
+from intarsia.runtime.kernel import KernelSource
+from intarsia.support.errors import CompileError
+from intarsia.target import Target
+from intarsia.toolchain.native.source import source_function
+from intarsia.toolchain.onnx_port import parse_model
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TypeProto
+
+USUAL_SIZES: Final = (1, 4, 16)
+"""Sizes for which kernels are compiled where the batch has no range."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """A source with a batch of any size.
+
+    Attributes:
+        source: The source.
+        symbol: Name of the dimension.
+        carrying: For each parameter whether the batch is its first axis; the others have static shapes.
+        sizes: Sizes for which kernels are compiled, ascending; 1 is one of them.
+    """
+
+    source: KernelSource
+    symbol: str
+    carrying: tuple[bool, ...]
+    sizes: tuple[int, ...]
+
+    def of_size(self, size: int) -> KernelSource:
+        """Return the source for a batch of one size."""
+        model = parse_model(self.source, "native")
+        _bind(model, self.symbol, size)
+        return replace(self.source, model=model.SerializeToString())
+
+
+def batch_source(source: KernelSource) -> BatchSource | None:
+    """Return a source as one with a batch of any size; None if all its parameters have static shapes.
+
+    Raises:
+        CompileError: It has other symbolic dimensions, or does not compute each item of a batch by itself.
+    """
+    model = parse_model(source, "native")
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [item for item in model.graph.input if item.name not in weights]
+    shapes = [_dims(item.type) for item in inputs]
+    if all(isinstance(dim, int) for shape in shapes for dim in shape):
+        return None
+    symbols = dict.fromkeys(dim for shape in shapes for dim in shape if isinstance(dim, str))
+    for item, shape in zip(inputs, shapes, strict=True):
+        if "" in shape or any(isinstance(dim, str) for dim in shape[1:]) or len(symbols) > 1:
+            raise CompileError(
+                f"native cannot compile this: parameter {item.name!r} has dimensions of any size that are no "
+                "batch, the first axis",
+                help="give them sizes: --shape name=1,128",
+            )
+    (symbol,) = symbols
+    assert isinstance(symbol, str)
+    carrying = tuple(shape[:1] == (symbol,) for shape in shapes)
+    result = BatchSource(source, symbol, carrying, _sizes(source))
+    names = frozenset(item.name for item, carries in zip(inputs, carrying, strict=True) if carries)
+    obstacle = independence_obstacle(source_function(result.of_size(ITEMS)), names)
+    if obstacle is not None:
+        raise CompileError(
+            f"native cannot compile this: it runs batches of any size item by item, but {obstacle}",
+            help=f"give the batch a size: --shape {symbol}=8",
+        )
+    return result
+
+
+def sizes_up_to(high: int) -> tuple[int, ...]:
+    """Return the sizes for which kernels are compiled where batches have up to `high` items: powers of 4."""
+    sizes = [1]
+    while sizes[-1] * 4 <= min(high, USUAL_SIZES[-1]):
+        sizes.append(sizes[-1] * 4)
+    return tuple(sizes)
+
+
+def _sizes(source: KernelSource) -> tuple[int, ...]:
+    text = Target(source.target).option("batches")
+    if text is None:
+        return USUAL_SIZES
+    return tuple(sorted({1, *map(int, str(text).split("+"))}))
+
+
+def _dims(type_: TypeProto) -> tuple[int | str, ...]:
+    """Return the dimensions of a type: a number, a symbol, or "" where nothing is known."""
+    shape = type_.tensor_type.shape
+    return tuple(int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param) for dim in shape.dim)
+
+
+def _bind(model: ModelProto, symbol: str, size: int) -> None:
+    """Put a number in place of a symbol of the parameters; other types are inferred again."""
+    for item in model.graph.input:
+        for dim in item.type.tensor_type.shape.dim:
+            if dim.dim_param == symbol:
+                dim.dim_value = size
+    del model.graph.value_info[:]
+    for item in model.graph.output:
+        if item.type.HasField("tensor_type"):
+            item.type.tensor_type.ClearField("shape")

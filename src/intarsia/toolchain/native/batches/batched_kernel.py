@@ -1,0 +1,176 @@
+"""A kernel for batches of any size, which are run as several of the sizes that it has code for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
+from intarsia.support.array_address import array_address
+from intarsia.support.errors import ExecutionError
+from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
+from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.region import NativeRegion, RegionConstant, RegionPort
+
+_FEW_PARTS: Final = 3
+"""Up to so many parts are run one by one: the table of calls for all of them takes longer to make than to run
+them (70 us, and 15 us for each part)."""
+
+
+class BatchedKernel:
+    """Kernels for batches of a few sizes, which together run a batch of any size.
+
+    A batch of 23 items is run as 16, 4, 1, 1 and 1 of them: items are computed by themselves, and lie one
+    behind another, so that each part is an array of its own without a copy.
+
+    Args:
+        source: Source with a batch of any size.
+        batched: Compiled kernels by size of the batch.
+    """
+
+    def __init__(self, source: KernelSource, batched: BatchedRegions) -> None:
+        self.source = source
+        self.carrying = batched.carrying
+        self._regions = share_constants(batched.regions)
+        self._kernels = {
+            size: NativeKernel(source, region) for size, region in sorted(self._regions.items(), reverse=True)
+        }
+
+    @property
+    def regions(self) -> Mapping[int, NativeRegion]:
+        """The compiled kernels by size of the batch; empty after `close`."""
+        return self._regions
+
+    def blob(self) -> bytes | None:
+        """The compiled form, as `NativeKernel.blob`."""
+        return write_batched_blob(BatchedRegions(self.carrying, self._regions))
+
+    def close(self) -> None:
+        """Let go of code, arenas and weights."""
+        for kernel in self._kernels.values():
+            kernel.close()
+        self._regions = {}
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`, for any number of items.
+
+        Raises:
+            ExecutionError: An array does not fit, or two have different numbers of items.
+        """
+        items = self._count_items(inputs)
+        exact = self._kernels.get(items)
+        if exact is not None:
+            return exact.run(inputs, outputs)
+        of_item = self._kernels[1].results
+        results = [
+            np.empty((items * port.shape[0], *port.shape[1:]), port.dtype) if given is None else given
+            for given, port in zip(outputs, of_item, strict=True)
+        ]
+        start = 0
+        for size, count in split_batch(items, tuple(self._kernels)):
+            self._run_parts(size, start, count, inputs, results)
+            start += size * count
+        return list(results)
+
+    def _count_items(self, inputs: Sequence[Value]) -> int:
+        """Return the number of items, which all parameters that carry the batch have."""
+        counts = {
+            value.shape[0]
+            for value, carries in zip(inputs, self.carrying, strict=True)
+            if carries and isinstance(value, np.ndarray) and value.ndim
+        }
+        if len(counts) != 1:
+            raise ExecutionError(f"the parameters have batches of {sorted(counts)} items, expected one size")
+        return int(counts.pop())
+
+    def _run_parts(
+        self, size: int, start: int, count: int, inputs: Sequence[Value], results: Sequence[Array]
+    ) -> None:
+        """Run `count` parts of `size` items each, from an item on."""
+        kernel = self._kernels[size]
+        if count > _FEW_PARTS and kernel.repeated_results() is not None:
+            given = [
+                _series(value, port, start * carries, size * carries, count)
+                for value, port, carries in zip(inputs, kernel.params, self.carrying, strict=True)
+            ]
+            written = [
+                _series(result, port, start, size, count)
+                for result, port in zip(results, kernel.results, strict=True)
+            ]
+            kernel.repeat(count, given, written)
+            return
+        for first in range(start, start + size * count, size):
+            parts = [
+                _part(value, first, size) if carries else value
+                for value, carries in zip(inputs, self.carrying, strict=True)
+            ]
+            places = [
+                result[first * rows : (first + size) * rows]
+                for result, rows in zip(results, self._rows_per_item(), strict=True)
+            ]
+            kernel.run(parts, places)
+
+    def _rows_per_item(self) -> list[int]:
+        return [port.shape[0] for port in self._kernels[1].results]
+
+
+def split_batch(items: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield how many parts of which size a batch is run as.
+
+    Args:
+        items: Number of items.
+        sizes: Sizes, descending; the last one is 1.
+    """
+    for size in sizes:
+        count, items = divmod(items, size)
+        if count:
+            yield size, count
+
+
+def share_constants(regions: Mapping[int, NativeRegion]) -> dict[int, NativeRegion]:
+    """Return regions that share the memory of constants that are the same weight in the same packing."""
+    shared: dict[object, Array] = {}
+
+    def first_of(constant: RegionConstant) -> RegionConstant:
+        if constant.weight is None:
+            return constant
+        array = shared.setdefault((constant.weight, constant.packing), constant.array)
+        return constant if array is constant.array else replace(constant, array=array)
+
+    return {
+        size: replace(region, constants=tuple(map(first_of, region.constants)))
+        for size, region in regions.items()
+    }
+
+
+def _part(value: Value, first: int, size: int) -> Value:
+    assert isinstance(value, np.ndarray)
+    return value[first : first + size]
+
+
+def _series(value: Value, port: RegionPort, start: int, step: int, count: int) -> AddressSeries:
+    """Return where the parts of an array lie.
+
+    Args:
+        value: The whole array, C-contiguous.
+        port: Name, shape and type of a part.
+        start: Item of the first part.
+        step: Items from one part to the next; 0 for an array that all parts read.
+        count: Number of parts.
+
+    Raises:
+        ExecutionError: The array does not fit.
+    """
+    if not isinstance(value, np.ndarray) or value.shape[1:] != port.shape[1:] or value.dtype != port.dtype:
+        raise ExecutionError(f"{port.name!r} does not fit {port.dtype} {port.shape}")
+    item_bytes = port.nbytes // max(step, 1)
+    base = array_address(value) + start * item_bytes
+    addresses = base + np.arange(count, dtype=np.int64) * (step * item_bytes)
+    rows = port.shape[0] if step else value.shape[0] if value.ndim else 0
+    example = value[:rows] if value.ndim and step else value
+    assert math.prod(example.shape) * value.itemsize == port.nbytes
+    return AddressSeries(example, addresses)
