@@ -42,8 +42,6 @@ GAPS = {
     ("openvino", "int4"): "'x' passes int4 in and out of it",
     ("onnxruntime", "layout_transform"): "",
     ("openvino", "layout_transform"): "",
-    ("native", "dynamic"): "a parameter of Tensor[(n,), float32] has no native kernel",
-    ("native", "dynamic zero size"): "a parameter of Tensor[(n, 2), float32] has no native kernel",
     ("native", "unknown rank"): "a parameter of Tensor[?, float32] has no native kernel",
     (
         "native",

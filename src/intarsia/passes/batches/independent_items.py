@@ -21,7 +21,8 @@ from intarsia.ir import (
 )
 from intarsia.op.known_value import known_value
 from intarsia.op.purity import is_random
-from intarsia.passes.batches.item_rules import ITEMS, BatchAxis, item_rule
+from intarsia.passes.batches.item_axes import ITEMS, BatchAxis
+from intarsia.passes.batches.item_rules import item_rule
 
 _SHAPE_ARGUMENTS: Final[Mapping[str, tuple[int, ...]]] = {
     "ConstantOfShape": (0,),

@@ -13,7 +13,7 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.op import call
 from intarsia.passes import bind_sizes
 from intarsia.passes.batches import independence_obstacle
-from intarsia.passes.batches.item_rules import ITEMS
+from intarsia.passes.batches.item_axes import ITEMS
 
 IMAGE = "float[n, 3, 8, 8] x"
 ROWS = "float[n, 6] x"

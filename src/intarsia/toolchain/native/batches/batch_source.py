@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from intarsia.passes.batches import independence_obstacle
-from intarsia.passes.batches.item_rules import ITEMS
+from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
