@@ -13,13 +13,13 @@ IMAGE: Final = DimSizes(DimRange(64, 320), multiple=32)
 """Networks halve images up to five times: other sizes do not fit many of them."""
 LENGTH: Final = DimSizes(DimRange(1, 128), is_log=True)
 
-_BATCH_NAME: Final = re.compile(r"(?i)batch|^(n|b|bs|rows?)$")
+_BATCH_NAME: Final = re.compile(r"(?i)batch|^(n|b|bs)$")
 
 
 def default_sizes(main: Function) -> dict[str, DimSizes]:
     """Return sizes for each symbolic dimension of the parameters.
 
-    A dimension is a batch by its name or where it is the first of a parameter, the height or width of an
+    A dimension is a batch where it is the first of a parameter or by its name, the height or width of an
     image where it is the third or fourth of four, and a length otherwise.
 
     Args:

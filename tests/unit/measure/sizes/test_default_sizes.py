@@ -9,12 +9,12 @@ from intarsia.measure.sizes.default_sizes import BATCH, IMAGE, LENGTH
 
 def test_usual_sizes() -> None:
     main = parse_module(
-        "def @main(%x: Tensor[(n, 3, h, w), float32], %ids: Tensor[(batch, tokens), int64], "
+        "def @main(%x: Tensor[(n, 3, rows, w), float32], %ids: Tensor[(batch, tokens), int64], "
         "%mask: Tensor[(tokens, batch_size), int64], %flag: Tensor[(), bool]) { Relu(%x) }"
     )["main"]
     assert default_sizes(main) == {
         "n": BATCH,
-        "h": IMAGE,
+        "rows": IMAGE,
         "w": IMAGE,
         "batch": BATCH,
         "tokens": LENGTH,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 USUAL_SIZES: Final = (1, 4, 16)
 """Sizes for which kernels are compiled where the batch has no range."""
 
+_MOST_ITEMS: Final = 32
+
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:
@@ -78,11 +80,13 @@ def batch_source(source: KernelSource) -> BatchSource | None:
 
 
 def sizes_up_to(high: int) -> tuple[int, ...]:
-    """Return the sizes for which kernels are compiled where batches have up to `high` items: powers of 4."""
-    sizes = [1]
-    while sizes[-1] * 4 <= min(high, USUAL_SIZES[-1]):
-        sizes.append(sizes[-1] * 4)
-    return tuple(sizes)
+    """Return the sizes for which kernels are compiled where batches have up to `high` items.
+
+    They are the usual ones, and the largest batch, which servers fill, unless it is so large that an item of
+    it takes as long as one of 16.
+    """
+    largest = {high} if 1 <= high <= _MOST_ITEMS else set()
+    return tuple(sorted({size for size in USUAL_SIZES if size <= max(high, 1)} | largest))
 
 
 def _sizes(source: KernelSource) -> tuple[int, ...]:

@@ -100,15 +100,16 @@ def test_an_artifact_runs_from_its_compiled_form(perceptron: Executable, tmp_pat
 
 def test_sizes_follow_the_range_and_the_option() -> None:
     ranged = with_dim_ranges(program(), {"n": DimRange(1, 5)})
-    assert list(kernel_of(native(ranged)).regions) == [1, 4]
+    assert list(kernel_of(native(ranged)).regions) == [1, 4, 5]
     assert list(kernel_of(native(ranged, " -batches=8+2")).regions) == [1, 2, 8]
-    assert [sizes_up_to(high) for high in (0, 1, 3, 4, 15, 16, 1000)] == [
+    assert [sizes_up_to(high) for high in (0, 1, 3, 4, 8, 16, 32, 33)] == [
         (1,),
         (1,),
-        (1,),
+        (1, 3),
         (1, 4),
-        (1, 4),
+        (1, 4, 8),
         (1, 4, 16),
+        (1, 4, 16, 32),
         (1, 4, 16),
     ]
 

@@ -1,0 +1,182 @@
+"""One artifact for every batch against dynamic engines, and against native compiled for each size.
+
+Each contender is a process of its own, stopped while another one is timed; turns are interleaved. Sizes are
+none of those that native compiles parts for, but some.
+
+    python -m benchmarks.dynamic_batches zoo:resnet50 corpus:vit --threads 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import onnx
+
+SIZES: Final = (1, 2, 3, 4, 6, 7, 8, 11, 16, 23)
+CONTENDERS: Final = ("native", "native static", "onnxruntime", "openvino")
+_BATCH: Final = "batch"
+
+
+def main() -> None:
+    """Print a table for each model: the ratio of each contender's time to that of native's one artifact."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", default=["zoo:mobilenet_v2", "zoo:resnet18"])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.2, help="seconds of a turn")
+    parser.add_argument("--serve", nargs=2, metavar=("CONTENDER", "FILE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        contender, file = arguments.serve
+        serve(contender, file, arguments.threads)
+        return
+    for model in arguments.models:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            write_model(model, path)
+            report(model, path, arguments.threads, arguments.rounds, arguments.seconds)
+
+
+def write_model(name: str, path: Path) -> None:
+    """Write a model with a symbolic batch."""
+    kind, _, rest = name.partition(":")
+    if kind == "zoo":
+        from intarsia.frontend.zoo import build_model
+
+        model = build_model(rest)
+    else:
+        (source,) = (Path.home() / ".cache/intarsia-corpus").glob(f"{rest}-*/model.onnx")
+        model = onnx.load(source)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for item in model.graph.input:
+        if item.name not in weights:
+            item.type.tensor_type.shape.dim[0].dim_param = _BATCH
+    del model.graph.value_info[:]
+    for item in model.graph.output:
+        item.type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+
+
+def serve(contender: str, file: str, threads: int) -> None:
+    """Time calls of one contender as lines on standard input ask for."""
+    from intarsia import build, from_onnx
+    from intarsia.measure.inputs import random_inputs
+    from intarsia.passes import bind_sizes, partition_whole
+    from intarsia.target import Target
+
+    name, _, rest = contender.partition(" ")
+    is_static = rest == "static"
+    target = Target(f"cpu -toolchain={name} -threads={threads} {'' if is_static else rest}".strip())
+    module = from_onnx(file)
+    whole = None if is_static else build(partition_whole(module, target))
+    inputs = {size: random_inputs(bind_sizes(module, {_BATCH: size})["main"], 0) for size in SIZES}
+    executables = {
+        size: build(partition_whole(bind_sizes(module, {_BATCH: size}), target)) if whole is None else whole
+        for size in SIZES
+    }
+    for size in SIZES:
+        executables[size].run_flat(**inputs[size])
+    print(json.dumps("ready"), flush=True)
+    for line in sys.stdin:
+        size, seconds = json.loads(line)
+        executable, given = executables[size], inputs[size]
+        spent: list[float] = []
+        end = time.perf_counter() + seconds
+        while not spent or time.perf_counter() < end:
+            start = time.perf_counter()
+            executable.run_flat(**given)
+            spent.append(time.perf_counter() - start)
+        print(json.dumps(statistics.median(spent)), flush=True)
+
+
+class Contender:
+    """The process of a contender."""
+
+    def __init__(self, name: str, path: Path, threads: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.dynamic_batches", "--serve", name, str(path)]
+        self.process = subprocess.Popen(
+            [*command, "--threads", str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.is_ready = bool(self._read())
+        self._signal(signal.SIGSTOP)
+
+    def _read(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            os.kill(self.process.pid, number)
+
+    def time(self, size: int, seconds: float) -> float:
+        """Return the median seconds of a call."""
+        assert self.process.stdin is not None
+        self._signal(signal.SIGCONT)
+        self.process.stdin.write(json.dumps([size, seconds]) + "\n")
+        self.process.stdin.flush()
+        result = float(self._read())
+        self._signal(signal.SIGSTOP)
+        return result
+
+    def close(self) -> None:
+        """End the process."""
+        self._signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+
+def report(model: str, path: Path, threads: int, rounds: int, seconds: float) -> None:
+    """Time all contenders, and print a table."""
+    contenders = {name: Contender(name, path, threads) for name in CONTENDERS}
+    able = [name for name, item in contenders.items() if item.is_ready]
+    try:
+        rows = {size: time_size(size, contenders, able, rounds, seconds) for size in SIZES}
+    finally:
+        for contender in contenders.values():
+            contender.close()
+    print(f"\n{model}, {threads} threads: time of the other / native with one artifact")
+    print("batch     native  " + "  ".join(f"{name:>20}" for name in able[1:]))
+    for size, times in rows.items():
+        ratios = (f"{times[name] / times['native']:20.3f}" for name in able[1:])
+        print(f"{size:5}  {times['native'] * 1e3:7.3f} ms  " + "  ".join(ratios), flush=True)
+    engines = [name for name in able if not name.startswith("native")]
+    better = [min(times[name] for name in engines) / times["native"] for times in rows.values()]
+    static = [times["native static"] / times["native"] for times in rows.values()]
+    print(f"better engine: {statistics.geometric_mean(better):.3f} on average, {min(better):.3f} at least")
+    print(
+        f"own static build: {statistics.geometric_mean(static):.3f} on average, {min(static):.3f} at least",
+        flush=True,
+    )
+
+
+def time_size(
+    size: int, contenders: dict[str, Contender], able: Sequence[str], rounds: int, seconds: float
+) -> dict[str, float]:
+    """Return the median of the turns of each contender at one size."""
+    turns: dict[str, list[float]] = {name: [] for name in able}
+    for _ in range(rounds):
+        for name in able:
+            turns[name].append(contenders[name].time(size, seconds))
+    return {name: statistics.median(values) for name, values in turns.items()}
+
+
+if __name__ == "__main__":
+    main()
