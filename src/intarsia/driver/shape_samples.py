@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
@@ -33,6 +34,7 @@ def sized_program(
     given: Mapping[str, SizesArgument],
     shapes: Mapping[str, Sequence[int]],
     on_note: Callable[[str], object],
+    examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> SizedProgram:
     """Give each symbolic dimension of @main's parameters a range, and choose samples.
 
@@ -41,6 +43,8 @@ def sized_program(
         given: Sizes that the user gives for dimensions, by name.
         shapes: Shapes of arrays by parameter name; a dimension that is not in `given` has their size.
         on_note: Called with a sentence about dimensions that get a usual range.
+        examples: Shapes of arrays by parameter name that are run first, and fix no dimension: usual ranges are
+            widened for them.
 
     Raises:
         UsageError: A dimension that the program does not have, or an input that does not fit.
@@ -55,7 +59,8 @@ def sized_program(
         raise UsageError(
             f"the model has no symbolic dimension {unknown!r}", help=f"its symbolic dimensions: {names}"
         )
-    measured = _sizes_of(mod["main"], shapes)
+    measured, shown = _sizes_of(mod["main"], shapes), _sizes_of(mod["main"], examples)
+    usual = {name: item.widened(shown[name]) if name in shown else item for name, item in usual.items()}
     for name, size in measured.items():
         if name not in sizes:
             sizes[name] = DimSizes(DimRange(size, size))
@@ -70,7 +75,7 @@ def sized_program(
     sizes = {name: item for name, item in sizes.items() if not item.is_fixed}
     samples = choose_samples(sizes)
     # Given arrays have sizes of their own, which come first.
-    usual_sizes = {name: size for name, size in measured.items() if name in sizes}
+    usual_sizes = {name: size for name, size in (shown | measured).items() if name in sizes}
     if usual_sizes and samples:
         first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight)
         samples = (first, *(sample for sample in samples[1:] if sample.key != first.key))

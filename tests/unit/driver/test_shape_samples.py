@@ -87,3 +87,15 @@ def test_static_models_stay_as_they_are() -> None:
     sized = sized_program(mod, {}, {"x": (2,)}, pytest.fail)
     assert sized.module is mod
     assert sized.samples == ()
+
+
+def test_examples_come_first_and_widen_usual_ranges() -> None:
+    shapes = {"x": (11, 2, 4)}
+    sized = sized_program(model(), {"seq": (1, 4)}, {}, silent, shapes)
+    assert dim_ranges(sized.module["main"]) == {
+        "batch": DimRange(1, 11),
+        "seq": DimRange(1, 4),
+        "z[0]": DimRange(1, 8),
+    }
+    assert sized.samples[0].sizes["batch"] == 11
+    assert sized.samples[0].sizes["seq"] == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self, TypeAlias
 
 from intarsia.ir import DimRange
@@ -107,6 +107,10 @@ class DimSizes:
     def is_fixed(self) -> bool:
         """Whether there is one size only."""
         return self.range.low == self.range.high
+
+    def widened(self, size: int) -> DimSizes:
+        """Return the sizes with one more in their range."""
+        return replace(self, range=DimRange(min(size, self.range.low), max(size, self.range.high)))
 
     def timed(self) -> tuple[tuple[int, float], ...]:
         """Return the sizes that are timed with their shares: those given, or up to three across the range."""
