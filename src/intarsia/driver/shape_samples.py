@@ -43,8 +43,8 @@ def sized_program(
         given: Sizes that the user gives for dimensions, by name.
         shapes: Shapes of arrays by parameter name; a dimension that is not in `given` has their size.
         on_note: Called with a sentence about dimensions that get a usual range.
-        examples: Shapes of arrays by parameter name that are run first, and fix no dimension: usual ranges are
-            widened for them.
+        examples: Shapes of arrays by parameter name that are run first, and fix no dimension; usual ranges
+            are widened for them.
 
     Raises:
         UsageError: A dimension that the program does not have, or an input that does not fit.
@@ -61,11 +61,11 @@ def sized_program(
         )
     measured, shown = _sizes_of(mod["main"], shapes), _sizes_of(mod["main"], examples)
     usual = {name: item.widened(shown[name]) if name in shown else item for name, item in usual.items()}
-    for name, size in measured.items():
-        if name not in sizes:
-            sizes[name] = DimSizes(DimRange(size, size))
-        elif size not in sizes[name].range:
+    for name, size in (shown | measured).items():
+        if name in sizes and size not in sizes[name].range:
             raise UsageError(f"an input has {name}={size}, expected {sizes[name].range} as --shape says")
+        if name in measured and name not in sizes:
+            sizes[name] = DimSizes(DimRange(size, size))
     assumed = {name: item for name, item in usual.items() if name not in sizes | declared}
     if assumed:
         words = ", ".join(f"{name}={_words(item)}" for name, item in assumed.items())
