@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.target.cache_sizes import CacheSizes
 from intarsia.target.cpu import read_cpuinfo, usable_cores
 
 # Features of x86-64 that a code generator uses by itself. The others (virtualisation, cryptography, tile

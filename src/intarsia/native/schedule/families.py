@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention_family import attention_family
 from intarsia.native.schedule.blocked import blocked_state
@@ -25,6 +24,7 @@ from intarsia.native.schedule.winograd_chain import winograd_chain
 from intarsia.native.schedule.winograd_family import winograd_family
 from intarsia.native.te.operators.blocked_layout import CHANNELWISE, CONVOLUTION, GROUPED
 from intarsia.support.errors import UsageError
+from intarsia.target.cache_sizes import CacheSizes
 
 Rule: TypeAlias = Callable[[ScheduleTask], ScheduleFamily | None]
 

@@ -7,9 +7,9 @@ from functools import cache
 from math import prod
 from typing import Final
 
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule.gemm_form import GemmForm
 from intarsia.native.schedule.gemm_tile import GemmTile
+from intarsia.target.cache_sizes import CacheSizes
 
 _LEFT_SHARE: Final = 2
 """Divisor of the second-level cache size that gives the memory for reused rows of the left matrix."""

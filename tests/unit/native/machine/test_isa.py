@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.target.cache_sizes import CacheSizes
 from intarsia.target.cpu import usable_cores
 
 ZEN3 = Isa("x86_64", "znver3", ("avx2", "avx", "fma", "f16c"), ("avx512f",))
@@ -148,3 +150,11 @@ def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         CompileError, match="no native kernels for 'riscv64': they are made for aarch64 and x86_64"
     ):
         Isa.host_without_compiler()
+
+
+def test_caches_are_no_part_of_the_instruction_set() -> None:
+    host = Isa.host()
+    other = replace(host, caches=CacheSizes(1, 2, 3))
+    assert other == host
+    assert other.digest == host.digest
+    assert host.caches == Isa.host_without_compiler().caches == CacheSizes.host()

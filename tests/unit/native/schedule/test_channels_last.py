@@ -13,11 +13,11 @@ from intarsia.ir.prim_func import Allocate, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.target.cache_sizes import CacheSizes
 
 SETS = x86_sets()
 ISA = next(iter(SETS.values()))

@@ -13,7 +13,6 @@ from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import Allocate, ForKind, IfThenElse, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import blocked_chain
@@ -28,6 +27,7 @@ from intarsia.native.te.operators.blocked_convolution import (
 )
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, from_blocked, plain_array
 from intarsia.native.te.operators.windows import Window
+from intarsia.target.cache_sizes import CacheSizes
 
 pytestmark = pytest.mark.quick_tests(7)
 

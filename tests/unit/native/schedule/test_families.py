@@ -13,7 +13,6 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
 from intarsia.native.lowering.placements import find_placements
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule import default_state
 from intarsia.native.schedule.convolution import ConvolutionChoice
 from intarsia.native.schedule.families import schedule_family
@@ -25,6 +24,7 @@ from intarsia.native.schedule.schedule_family import (
     divisors_up_to,
     sizes_of_pieces,
 )
+from intarsia.target.cache_sizes import CacheSizes
 
 
 def family_of(name: str, threads: int = 2) -> ScheduleFamily:

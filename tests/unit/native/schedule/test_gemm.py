@@ -21,7 +21,6 @@ from intarsia.ir.prim_func import Allocate, For, ForKind, MemoryScope, Statement
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import ComputeAt
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.gemm import gemm_plans
@@ -29,6 +28,7 @@ from intarsia.native.schedule.gemm_tile import gemm_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.op import call
+from intarsia.target.cache_sizes import CacheSizes
 
 pytestmark = pytest.mark.quick_tests(22)
 

@@ -12,10 +12,10 @@ import pytest
 from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.kernel_cache import KernelCache
 from intarsia.support.version import VERSION
+from intarsia.target.cache_sizes import CacheSizes
 from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.toolchain import Native
