@@ -123,7 +123,7 @@ def _key(
     how = _BY_RULE if history is None else f"schedule {history}"
     how = how if product is None else str(product)
     settings = PassSettings.of(context).digest_parts
-    source = digest_text([how, native_version(), computed, str(threads), str(isa.caches), *settings])
+    source = digest_text([how, native_version(), computed, str(threads), str(isa.machine), *settings])
     return kernel_key(source, isa, options)
 
 
