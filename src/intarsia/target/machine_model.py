@@ -49,12 +49,12 @@ class MachineModel:
     fma_bytes: int = 128
     first_bandwidth: float = 64.0
     second_bandwidth: float = 32.0
-    third_bandwidth: float = 24.0
-    busy_third_bandwidth: float = 22.0
-    memory_bandwidth: float = 5.0
-    busy_memory_bandwidth: float = 3.0
+    third_bandwidth: float = 20.0
+    busy_third_bandwidth: float = 14.0
+    memory_bandwidth: float = 6.0
+    busy_memory_bandwidth: float = 4.2
     huge_page_speedup: float = 1.0
-    barrier_cycles: int = 2048
+    barrier_cycles: int = 512
 
     def __post_init__(self) -> None:
         for item in fields(self)[2:]:
@@ -90,6 +90,8 @@ class MachineModel:
             threads: Number of threads that load at the same time.
             cores: Number of cores of the machine.
         """
+        if threads == 1:
+            return self.memory_bandwidth
         return min(self.memory_bandwidth, self.busy_memory_bandwidth * max(cores, threads) / threads)
 
     def __str__(self) -> str:

@@ -46,8 +46,8 @@ def test_the_text_has_the_values_that_kernels_depend_on() -> None:
     model = MachineModel()
     assert str(model) == (
         "caches=32K/512K/8192K first_ways=8 line_bytes=64 page_bytes=4096 fma_latency=4 fma_pipes=2 "
-        "fma_bytes=128 first_bandwidth=64 second_bandwidth=32 third_bandwidth=24 busy_third_bandwidth=22 "
-        "memory_bandwidth=5 busy_memory_bandwidth=3 barrier_cycles=2048"
+        "fma_bytes=128 first_bandwidth=64 second_bandwidth=32 third_bandwidth=20 busy_third_bandwidth=14 "
+        "memory_bandwidth=6 busy_memory_bandwidth=4.2 barrier_cycles=512"
     )
     assert str(replace(model, family="znver9", huge_page_speedup=1.5)) == str(model)
     assert str(replace(model, barrier_cycles=100)) != str(model)

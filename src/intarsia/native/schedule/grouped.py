@@ -18,8 +18,6 @@ from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
 
 _MOST_BLOCKS: Final = 5
 """Maximum number of blocks of a tile; more weight vectors per step cannot be loaded in time."""
-_CACHED_BYTES: Final = 32 * 1024
-"""Size in bytes up to which the weights of all groups stay in the first-level cache during a row."""
 _KEPT_FREE: Final = 1
 # Costs in multiplications, measured on images of 7 to 28 pixels per row.
 _PIXEL_COST: Final = 2
@@ -103,7 +101,8 @@ def _is_by_group(op: ComputeOp, task: ScheduleTask) -> bool:
     """Return whether threads compute whole groups, so that the weights of a group stay in the cache."""
     groups = op.shape[1] // own_blocks(op)
     is_balanced = groups % task.threads == 0 or groups >= 4 * task.threads
-    return is_balanced and _weight_bytes(op) > _CACHED_BYTES
+    # Up to its size, the weights of all groups stay in the first-level cache during a row.
+    return is_balanced and _weight_bytes(op) > task.isa.caches.first
 
 
 def _weight_bytes(op: ComputeOp) -> int:
