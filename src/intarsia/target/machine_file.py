@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -109,6 +110,22 @@ def _machine_file(root: Path, folder: Path) -> MachineFile:
         return MachineFile(default, path, problem="is damaged or of another version")
 
 
+def require_writable(root: Path = _ROOT, folder: Path | None = None) -> Path:
+    """Return the path of the file of a machine whose folder exists and can be written to.
+
+    Raises:
+        OutputError: The folder cannot be created, or no file can be written there.
+    """
+    path = machine_file(root, folder).path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise output_error(path.parent, error) from error
+    return path
+
+
 def write_machine_model(model: MachineModel, root: Path = _ROOT, folder: Path | None = None) -> MachineFile:
     """Store the measured values of a model; later processes, and this one, use them.
 
@@ -122,11 +139,7 @@ def write_machine_model(model: MachineModel, root: Path = _ROOT, folder: Path | 
     Raises:
         OutputError: The folder or the file cannot be written.
     """
-    path = machine_file(root, folder).path
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise output_error(path.parent, error) from error
+    path = require_writable(root, folder)
     measured = {name: getattr(model, name) for name in MEASURED}
     record = {"version": VERSION, "cpu": cpu_model(read_cpuinfo(root)), "measured": measured}
     write_text(path, json.dumps(record, indent=2) + "\n")
