@@ -70,7 +70,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     chosen = options or PlanOptions()
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, isa.machine.line_bytes)
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
-    store = WeightStore(chosen.weights, isa.caches)
+    costs = relative_costs(isa, chosen.threads)
+    store = WeightStore(chosen.weights, isa.caches, costs)
     sequence = KernelSequence(
         list(line.values),
         lanes,
@@ -79,7 +80,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
         store,
         chosen.libraries,
         read_plain(line) if lanes else frozenset(),
-        costs=relative_costs(isa, chosen.threads),
+        costs=costs,
     )
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     cut = cut_steps(line, sorted(joined))
