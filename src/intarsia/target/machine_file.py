@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from intarsia.support.digest import digest_text
+from intarsia.support.errors import OutputError
 from intarsia.support.files import output_error, write_text
 from intarsia.support.user_folders import data_folder
 from intarsia.target.cache_sizes import CacheSizes
@@ -41,6 +42,8 @@ MEASURED: Final = (
 """Names of the values that are measured; the others are read from the system's files."""
 _DIGITS: Final = 16
 _ROOT: Final = Path("/")
+_NOWHERE: Final = Path("machine model.json")
+"""Path of the file of a user without a home, which does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,10 @@ def machine_file(root: Path = _ROOT, folder: Path | None = None) -> MachineFile:
         root: Folder with `proc` and `sys`.
         folder: Folder of the files; that of the user's data if not given.
     """
-    return _machine_file(root, folder or data_folder(os.environ) / "machines")
+    try:
+        return _machine_file(root, folder or data_folder(os.environ) / "machines")
+    except RuntimeError:  # a container may run as a user that has no home
+        return MachineFile(default_machine_model(root), _NOWHERE)
 
 
 @functools.cache
@@ -117,6 +123,11 @@ def require_writable(root: Path = _ROOT, folder: Path | None = None) -> Path:
         OutputError: The folder cannot be created, or no file can be written there.
     """
     path = machine_file(root, folder).path
+    if path == _NOWHERE:
+        raise OutputError(
+            "cannot store the machine model: this user has no home folder",
+            help="set XDG_DATA_HOME to a folder that you may write to",
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):

@@ -117,6 +117,17 @@ def test_an_old_file_stays_if_the_new_one_cannot_be_written(
     assert [path.name for path in tmp_path.glob("*.json*")] == [before.path.name]
 
 
+def test_a_user_without_a_home_gets_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert machine_model() == default_machine_model()
+    with pytest.raises(OutputError, match="this user has no home folder"):
+        write_machine_model(machine_model())
+
+
 def test_the_model_is_a_part_of_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     before = Host.detect()
