@@ -29,6 +29,7 @@ VERSION: Final = 1
 """Version of the file, and of the procedure that measures: files of another version are not read."""
 MEASURED: Final = (
     "fma_latency",
+    "fma_pipes",
     "fma_bytes",
     "first_bandwidth",
     "second_bandwidth",

@@ -96,6 +96,8 @@ def calibrate(
             break
     rates = {kind: probes[kind].amount / seconds for kind, seconds in best.items()}
     measured, missing = _values(rates, vector_bytes, cores)
+    # Pipes may join for wide vectors, so that fewer start at once than there are; more are certainly there.
+    measured["fma_pipes"] = max(present.fma_pipes, measured["fma_bytes"] / vector_bytes)
     return Calibration(
         _adopted(present, measured),
         MappingProxyType(measured),

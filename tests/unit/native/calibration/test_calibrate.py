@@ -65,6 +65,15 @@ def test_what_differs_is_rounded_to_two_digits() -> None:
     )
 
 
+@pytest.mark.parametrize(("vector_bytes", "pipes"), [(16, 4), (32, 2)])
+def test_more_pipes_than_expected_show_in_narrow_vectors(vector_bytes: int, pipes: int) -> None:
+    """Four pipes of 16 bytes, or two of 32, which vectors of 32 bytes cannot tell apart."""
+    machine = FakeMachine(probe_rates(ZEN3, vector_bytes, 2))
+    model = calibrate(machine.probes(), ZEN3, vector_bytes, 2, machine.clock).model
+    assert model == replace(ZEN3, fma_pipes=pipes)
+    assert model.independent_sums(vector_bytes) == 4 * pipes
+
+
 def test_a_calibration_is_compared_with_the_one_before() -> None:
     machine = FakeMachine({**PER_CYCLE, ProbeKind.SECOND: 19.28})
     first = calibrate(machine.probes(), ZEN3, 32, 2, machine.clock).model
