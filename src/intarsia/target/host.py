@@ -108,7 +108,10 @@ class Host:
     def to_json(self) -> dict[str, object]:
         """The fields as plain values; `from_json` reads them back."""
         record: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return record | {"isa": list(self.isa), "toolchains": dict(self.toolchains)}
+        record |= {"isa": list(self.isa), "toolchains": dict(self.toolchains)}
+        if not self.machine:
+            del record["machine"]  # a record of a version without it keeps its digest
+        return record
 
     @classmethod
     def from_json(cls, record: Mapping[str, object]) -> Host:
