@@ -16,6 +16,7 @@ import pytest
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import ArtifactError
+from intarsia.target.machine_families import family_model
 
 _CANNOT_RUN = "does not run here: this machine has no"
 
@@ -40,10 +41,14 @@ CPUS: Mapping[str, Isa] = MappingProxyType(
 
 
 def emulate(name: str) -> None:
-    """Let `Isa.host()` return the instruction set of a CPU, with the cores and caches of this machine."""
+    """Let `Isa.host()` return the instruction set of a CPU, with the cores and caches of this machine.
+
+    What else is known of a machine is what is true of the CPU's family.
+    """
     here = Isa.host()
+    machine = replace(family_model(name), caches=here.caches)
     missing = tuple(set(here.features) - set(CPUS[name].features))
-    cpu = replace(CPUS[name], cores=here.cores, caches=here.caches, missing=missing)
+    cpu = replace(CPUS[name], cores=here.cores, machine=machine, missing=missing)
     Isa.host = classmethod(lambda _: cpu)  # type: ignore[method-assign, assignment]
     if not here.fits(cpu):
         NativeFunction.of_code = classmethod(_refuse_to_run)  # type: ignore[method-assign, assignment]

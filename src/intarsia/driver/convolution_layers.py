@@ -21,6 +21,7 @@ from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
+from intarsia.toolchain.native.plan import costs_of
 from intarsia.toolchain.native.simplified import simplified
 from intarsia.toolchain.native.source import source_function
 from intarsia.toolchain.native.source_context import source_context
@@ -79,13 +80,14 @@ def measure_convolution_layers(kernels: Iterable[Kernel]) -> tuple[ConvolutionLa
 
 
 def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str, Array]]:
-    text = Target(source.target).option("convolutions", ConvolutionAlgorithm.AUTO.value)
-    algorithms = ConvolutionAlgorithms.parse(text)
+    target = Target(source.target)
+    algorithms = ConvolutionAlgorithms.parse(target.option("convolutions", ConvolutionAlgorithm.AUTO.value))
+    costs = costs_of(target)
     for expr in post_order(simplified(source_function(source), source_context(source))):
         shape = transformable_shape(expr) if isinstance(expr, Call) else None
         weight = expr.args[1] if shape is not None and isinstance(expr, Call) else None
         if shape is not None and isinstance(weight, Constant):
-            tile = algorithms.tile(shape)
+            tile = algorithms.tile(shape, costs)
             yield shape, f"winograd_{tile}" if tile else _DIRECT, weight.data
 
 

@@ -8,12 +8,16 @@ from typing import Final, Self
 
 from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.relative_costs import relative_costs
 from intarsia.native.peak import measured_peak
 
 _CACHED: Final = 4.0
-"""Bandwidth of the last-level cache relative to that of memory: a low estimate for server CPUs of 2020 on."""
+"""Bandwidth of the last-level cache relative to memory on Zen 3, at most: tensors may be closer."""
 _CALL_SECONDS: Final = 5e-6
-"""Seconds to start the threads of a kernel; `benchmarks/dispatch.py` measures 1 to 5 us on 2 cores."""
+"""Seconds to start the threads of a kernel; `benchmarks/dispatch.py` measures 1 to 5 us on 2 cores.
+
+It is no barrier of the machine model: most of it is the call from Python, and waking threads that sleep.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +28,19 @@ class Roofline:
         peak: Floating-point operations per second of multiply-adds in registers.
         bandwidth: Bytes per second that are read from memory.
         cached_bytes: Size of the last-level cache in bytes.
+        cached_speedup: Bandwidth of the last-level cache relative to `bandwidth`.
     """
 
     peak: float
     bandwidth: float
     cached_bytes: int
+    cached_speedup: float = _CACHED
 
     @classmethod
     def measured(cls, isa: Isa, threads: int) -> Self:
         """Measure the roofline of this machine, once per process; it takes about a second."""
-        return cls(*_measured(isa, threads), isa.caches.third)
+        costs = relative_costs(isa, threads)
+        return cls(*_measured(isa, threads), isa.caches.third, _CACHED * costs.memory / costs.third)
 
     def bound(self, flop_count: int, bytes_moved: int) -> float:
         """Return a lower bound of the seconds per call of a kernel.
@@ -47,7 +54,7 @@ class Roofline:
     def seconds_of_bytes(self, bytes_moved: int) -> float:
         """Return the least seconds in which a kernel reads and writes its tensors, without its start."""
         is_cached = bytes_moved <= self.cached_bytes
-        return bytes_moved / (self.bandwidth * (_CACHED if is_cached else 1.0))
+        return bytes_moved / (self.bandwidth * (self.cached_speedup if is_cached else 1.0))
 
 
 @functools.cache

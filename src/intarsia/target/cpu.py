@@ -87,6 +87,24 @@ def _cache_bytes(root: Path) -> dict[tuple[int, str], int]:
     return sizes
 
 
+def first_cache_ways(root: Path) -> int:
+    """Return the number of lines in a set of the first core's first-level data cache; 0 if unknown."""
+    return _first_cache_number(root, "ways_of_associativity")
+
+
+def cache_line_bytes(root: Path) -> int:
+    """Return the bytes of a line of the first core's first-level data cache; 0 if unknown."""
+    return _first_cache_number(root, "coherency_line_size")
+
+
+def _first_cache_number(root: Path, name: str) -> int:
+    for folder in (root / "sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        if _text(folder / "level") == "1" and _text(folder / "type") in {"Data", "Unified"}:
+            number = _text(folder / name)
+            return int(number) if number.isdigit() else 0
+    return 0
+
+
 def usable_cores(root: Path) -> int:
     """Count the logical cores that this process may use: its affinity, limited by the quotas of its cgroups.
 

@@ -12,6 +12,7 @@ from typing import Final
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError
 from intarsia.target.cpu import cache_bytes, cpu_model, instruction_sets, read_cpuinfo, usable_cores
+from intarsia.target.machine_file import machine_model
 
 _LABELS: Final = {
     "cpu_model": "CPU model",
@@ -43,6 +44,8 @@ class Host:
         python: Version of Python.
         toolchains: Names and versions of the toolchains, sorted.
         thread_policy: Text of the toolchain layer's policy for the number of threads of a kernel.
+        machine: Text of the machine model, measured or by the CPU's family, since schedule rules follow it;
+            "" in records of versions without one.
     """
 
     cpu_model: str
@@ -56,6 +59,7 @@ class Host:
     python: str
     toolchains: tuple[tuple[str, str], ...] = ()
     thread_policy: str = ""
+    machine: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "isa", tuple(sorted(self.isa)))
@@ -93,6 +97,7 @@ class Host:
             python=platform.python_version(),
             toolchains=tuple(toolchains),
             thread_policy=thread_policy,
+            machine=str(machine_model(root)),
         )
 
     @property
@@ -103,7 +108,10 @@ class Host:
     def to_json(self) -> dict[str, object]:
         """The fields as plain values; `from_json` reads them back."""
         record: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return record | {"isa": list(self.isa), "toolchains": dict(self.toolchains)}
+        record |= {"isa": list(self.isa), "toolchains": dict(self.toolchains)}
+        if not self.machine:
+            del record["machine"]  # a record of a version without it keeps its digest
+        return record
 
     @classmethod
     def from_json(cls, record: Mapping[str, object]) -> Host:
@@ -114,6 +122,8 @@ class Host:
         """
         values: dict[str, object] = {}
         for field in fields(cls):
+            if field.name == "machine" and field.name not in record:
+                continue  # artifacts of versions before the machine model are still read
             if field.name not in record:
                 raise ArtifactError(f"the host record has no {field.name!r}")
             values[field.name] = _plain(field.name, str(field.type), record[field.name])
@@ -129,6 +139,8 @@ class Host:
             here, there = getattr(self, name), getattr(other, name)
             if here != there:
                 lines.append(f"{label}: {_shown(here)} here, {_shown(there)} there")
+        if differing := _differing_values(self.machine, other.machine):
+            lines.append(f"machine model: {differing}")
         for place, more, fewer in (("here", self, other), ("there", other, self)):
             if extra := fewer.isa_missing(more.isa):
                 lines.append(f"instruction sets only {place}: {', '.join(extra)}")
@@ -142,6 +154,14 @@ class Host:
     def isa_missing(self, required: Iterable[str]) -> tuple[str, ...]:
         """Return the required instruction sets that this machine lacks, in the order given."""
         return tuple(name for name in required if name not in self.isa)
+
+
+def _differing_values(here: str, there: str) -> str:
+    """Return the values in which two texts of models differ, such as "line_bytes=64 here, none there"."""
+    left, right = here.split(), there.split()
+    only_here = " ".join(value for value in left if value not in right)
+    only_there = " ".join(value for value in right if value not in left)
+    return f"{_shown(only_here)} here, {_shown(only_there)} there" if only_here or only_there else ""
 
 
 def _shown(value: object) -> str:

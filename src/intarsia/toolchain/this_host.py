@@ -8,6 +8,7 @@ from pathlib import Path
 
 from intarsia.target import Host
 from intarsia.target.cpu import usable_cores
+from intarsia.target.machine_file import machine_model
 from intarsia.toolchain.native.libraries import library_versions
 from intarsia.toolchain.protocol import Available
 from intarsia.toolchain.registered import installed_toolchains, toolchain
@@ -16,9 +17,10 @@ from intarsia.toolchain.registered import installed_toolchains, toolchain
 def this_host() -> Host:
     """The fingerprint of the machine, its toolchains' and libraries' versions, and thread policies.
 
-    All but the usable cores is read once: a process may be moved to other cores while it runs.
+    All but the usable cores and the machine model is read once: a process may be moved to other cores while
+    it runs, and calibrate its machine.
     """
-    return replace(_first_seen(), cores=usable_cores(Path("/")))
+    return replace(_first_seen(), cores=usable_cores(Path("/")), machine=str(machine_model()))
 
 
 @cache

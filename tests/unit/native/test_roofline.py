@@ -26,3 +26,12 @@ def test_this_machine_has_a_peak_and_a_bandwidth() -> None:
     assert roofline.peak > 1e8
     assert roofline.bandwidth > 1e7
     assert Roofline.measured(Isa.host(), 1) == roofline
+
+
+def test_a_fast_shared_cache_lowers_the_bound_of_what_it_holds() -> None:
+    isa = Isa.host()
+    usual = Roofline.measured(isa, 1)
+    fast = replace(isa.machine, third_bandwidth=2 * isa.machine.third_bandwidth)
+    faster = Roofline.measured(replace(isa, machine=fast), 1)
+    assert faster.cached_speedup == pytest.approx(2 * usual.cached_speedup)
+    assert faster.seconds_of_bytes(usual.cached_bytes) < usual.seconds_of_bytes(usual.cached_bytes)

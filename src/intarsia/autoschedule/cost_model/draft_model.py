@@ -1,7 +1,7 @@
 """An analytical score: how well loops fit the machine, without learning.
 
 The constants below were fitted to the ranks of 280 measured schedules of five computations on one
-machine.
+machine, AMD's Zen 3. What the machine model contains is taken from it, or scaled by it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analyse
 from intarsia.autoschedule.task import SearchTask
 from intarsia.ir import PrimFunc
 from intarsia.native.loop_state import LoopState
+from intarsia.target.machine_families import family_model
 
-_LATENCY: Final = 8
-"""Vector operations that are issued during the latency of an accumulation: four cycles, two per cycle."""
 _IN_FLIGHT: Final = 800
 """Vector operations in the reorder window: short reductions of several tiles overlap within it."""
 _STEP_COST: Final = 1.0
@@ -39,12 +38,12 @@ _MEMORY_COST: Final = 4.0
 """Cost of a result that is spilled from its register."""
 _REST_SHARE: Final = 0.1
 """Exponent of the padding ratio: a remainder is a smaller tile, so that most skipped iterations are free."""
-_FIRST_BYTES: Final = 32
-"""Fill bandwidth of the L1 cache in bytes per cycle."""
 _SECOND_BYTES: Final = 8
-"""Fill bandwidth of the L2 cache in bytes per cycle."""
+"""Fill bandwidth of the L2 cache in bytes per cycle, where memory gives as many as on Zen 3."""
 _START: Final = 10_000
-"""Cycles to start and join the threads of a parallel loop."""
+"""Cycles to start and join the threads of a parallel loop, where a barrier takes as long as on Zen 3: most of
+them are threads that arrive late."""
+_MEASURED_ON: Final = family_model("znver3")
 
 _Cycles: TypeAlias = tuple[float, float, float, float]
 _NOTHING: Final[_Cycles] = (0.0, 0.0, 0.0, 0.0)
@@ -108,17 +107,29 @@ def _store_cycles(store: StoreAnalysis, machine: Machine, unroll: float, padding
     """Return the cycles of a store: compute, L1 fill, L2 fill, and thread start."""
     fit, tile = machine_fit(store, machine), RegisterTile.of_store(store, machine, unroll)
     iterations, threads = store.iterations / padding, fit.balance * machine.threads
+    model = machine.model
+    second = _SECOND_BYTES * model.memory_bandwidth / _MEASURED_ON.memory_bandwidth
+    start = _START * model.barrier_cycles / _MEASURED_ON.barrier_cycles
     vectors = iterations * float(padding**_REST_SHARE) / (tile.vectors * fit.lanes * fit.vector_fit)
+    sums = model.independent_sums(machine.vector_bytes)
+    operations = _operations(store, tile, fit.lanes * fit.vector_fit, sums)
     return (
-        vectors * _operations(store, tile, fit.lanes * fit.vector_fit) / 2 / threads,
-        iterations * fit.first_traffic / _FIRST_BYTES / threads,
-        store.iterations * fit.second_traffic / _SECOND_BYTES / threads,
-        float(_START * fit.starts),
+        vectors * operations / model.fmas_per_cycle(machine.vector_bytes) / threads,
+        iterations * fit.first_traffic / model.second_bandwidth / threads,
+        store.iterations * fit.second_traffic / second / threads,
+        float(start * fit.starts),
     )
 
 
-def _operations(store: StoreAnalysis, tile: RegisterTile, lanes: float) -> float:
-    """Return the vector operations of a reduction step, of which two are issued per cycle."""
+def _operations(store: StoreAnalysis, tile: RegisterTile, lanes: float, sums: int) -> float:
+    """Return the vector operations of a reduction step, of which the pipes issue one each per cycle.
+
+    Args:
+        store: Analysed store.
+        tile: Its register tile.
+        lanes: Number of elements of a vector.
+        sums: Number of operations that are issued during the latency of an accumulation.
+    """
     # A multiply-add is counted as `mad` beside its product and its sum, but is one instruction (FMA).
     computed = tile.vectors * max(1, float_operations(store) - store.record.counts[0])
     busy = max(computed, tile.read_vectors + tile.read_elements)
@@ -126,7 +137,7 @@ def _operations(store: StoreAnalysis, tile: RegisterTile, lanes: float) -> float
         # A tile with few accumulators waits for their latency, except as far as the reorder window overlaps
         # several short reductions.
         overlapping = max(1.0, _IN_FLIGHT / (busy * tile.length))
-        busy = max(busy, _LATENCY * computed / tile.vectors / overlapping)
+        busy = max(busy, sums * computed / tile.vectors / overlapping)
         busy += 0.0 if tile.is_kept else _MEMORY_COST * tile.vectors
     else:
         busy += tile.vectors

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from intarsia.native.machine.isa import Isa
+from intarsia.target.machine_model import MachineModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Machine:
         first_cache: Bytes of the L1 data cache of a core.
         second_cache: Bytes of the L2 cache of a core.
         threads: Number of threads that run kernels.
+        model: Model of the machine, for estimates of cycles.
     """
 
     vector_bytes: int
@@ -24,9 +26,10 @@ class Machine:
     first_cache: int
     second_cache: int
     threads: int
+    model: MachineModel = field(default_factory=MachineModel)
 
     @classmethod
     def of_isa(cls, isa: Isa, threads: int) -> Machine:
         """Return the machine of an instruction set, with kernels on a number of threads."""
         caches = isa.caches
-        return cls(isa.vector_bytes, isa.vector_registers, caches.first, caches.second, threads)
+        return cls(isa.vector_bytes, isa.vector_registers, caches.first, caches.second, threads, isa.machine)

@@ -55,7 +55,7 @@ def compile_schedule(
         CompileError: There is too much code, or no llvmlite, or it refuses the code.
     """
     context = PassContext.current().inner() if context is None else context
-    function = _passed(chosen.lowered(), isa, most_stores, context)
+    function = _passed(chosen.lowered(isa.caches), isa, most_stores, context)
     emitted = emit_llvm(function, SYMBOL, isa)
     code = generate_object_code(emitted.text, isa)
     kernel = CompiledKernel(code, isa, parameters_of(function), emitted.scratch_bytes)

@@ -49,7 +49,7 @@ class HardwareParams:
     @classmethod
     def of_isa(cls, isa: Isa, threads: int) -> HardwareParams:
         """Return the parameters of a CPU that runs kernels on a number of threads."""
-        return cls(threads, isa.vector_bytes, CACHE_LINE_BYTES)
+        return cls(threads, isa.vector_bytes, isa.machine.line_bytes)
 
     @property
     def numbers(self) -> tuple[int, ...]:

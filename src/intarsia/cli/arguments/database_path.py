@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from intarsia.support.user_folders import data_folder
+
 if TYPE_CHECKING:
     from intarsia.measure.database import Database
 
@@ -28,10 +30,7 @@ Place: TypeAlias = Annotated[
 
 def default_database(environment: Mapping[str, str]) -> Path:
     """Return the path of the user's database by the XDG base directory specification."""
-    folder = Path(environment.get("XDG_DATA_HOME", ""))
-    if not folder.is_absolute():  # the specification says to ignore a relative one
-        folder = Path.home() / ".local" / "share"
-    return folder / "intarsia" / "measurements.db"
+    return data_folder(environment) / "measurements.db"
 
 
 def open_database(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from intarsia.cli.reports.machine_report import calibration_report, machine_lines, machine_record
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import cache_text
+from intarsia.support.errors import UsageError
 from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
+    from intarsia.cli.console.console import Console
     from intarsia.target import Host
     from intarsia.toolchain import ToolchainStatus
 
+MOST_SECONDS: Final = 20.0
+"""Seconds that a calibration takes at most, with the compilation of its probes."""
 NO_ENGINE: Final = (
     "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs three"
 )
@@ -29,11 +35,23 @@ def doctor(
             "--noise", help="Test for five seconds whether the machine is quiet enough for measurements."
         ),
     ] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Measure the machine model in under 20 seconds, and store it: latency of multiply-adds, "
+            "bandwidths of caches and memory, barriers.",
+        ),
+    ] = False,
 ) -> Report:
     """Show the machine and its toolchains.
 
     Prints the CPU, each toolchain with its version or its problem, and the use of threads.
     """
+    if noise and calibrate:
+        raise UsageError("--noise and --calibrate are two measurements", help="run one after the other")
+    if calibrate:
+        return _calibrated(context.obj)
     if noise:
         from intarsia.cli.reports.noise_report import noise_report
         from intarsia.measure.timing.host_lock import exclusive_host
@@ -42,25 +60,49 @@ def doctor(
         with exclusive_host(on_wait=context.obj.note):
             return noise_report(noise_self_test())
     from intarsia.support.version import VERSION
+    from intarsia.target.machine_file import machine_file
     from intarsia.toolchain import installed_toolchains
     from intarsia.toolchain.this_host import this_host
 
-    host, statuses = this_host(), installed_toolchains()
+    host, statuses, machine = this_host(), installed_toolchains(), machine_file()
     engines = [status.name for status in statuses if status.is_usable and status.name != REFERENCE]
     document = {
         "intarsia": VERSION,
         "host": host.to_json(),
         "toolchains": [_record(status) for status in statuses],
         "engines": engines,
+        "machine_model": machine_record(machine),
     }
     verdict = f"ready: {', '.join(engines)}" if engines else NO_ENGINE
     blocks: tuple[Block, ...] = (
         _machine_table(host, VERSION),
         _toolchain_table(statuses),
         *_thread_lines(host),
+        *machine_lines(machine),
         verdict,
     )
     return Report(document, blocks)
+
+
+def _calibrated(console: Console) -> Report:
+    """Measure the machine model and store it; an interrupted measurement leaves the one before."""
+    from intarsia.measure.timing.host_lock import exclusive_host
+    from intarsia.measure.timing.interleaved import Round
+    from intarsia.native.calibration import calibrate, machine_probes
+    from intarsia.native.machine.isa import Isa
+    from intarsia.target.machine_file import default_machine_model, require_writable, write_machine_model
+
+    require_writable()
+    isa, started = Isa.host(), time.monotonic()
+    with exclusive_host(on_wait=console.note), machine_probes(isa) as probes, console.measuring() as report:
+        calibration = calibrate(
+            probes,
+            isa.machine,
+            isa.vector_bytes,
+            isa.cores,
+            on_round=lambda done, most: report(Round(done, most, time.monotonic() - started, MOST_SECONDS)),
+        )
+    return calibration_report(calibration, default_machine_model(), write_machine_model(calibration.model))
 
 
 def _record(status: ToolchainStatus) -> dict[str, object]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 _LANES_COST: Final = 8
-"""Cost of the horizontal sum of one result, in moved elements of a matrix, by measurement."""
+"""Cost of the horizontal sum of one result, in moved elements of a matrix, by measurement.
+
+Both are shuffles of registers, so their ratio is that of the code and not read from the machine model.
+"""
 
 
 def pays_along_sum(rows: int, depth: int) -> bool:

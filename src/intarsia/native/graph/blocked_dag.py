@@ -27,6 +27,7 @@ from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionK
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.te import Tensor
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
 from intarsia.native.te.operators.blocked_convolution import (
@@ -74,6 +75,7 @@ def blocked_dag(
     lanes: int,
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE,
     form: str = "",
+    costs: RelativeCosts = REFERENCE_COSTS,
 ) -> BlockedDag | None:
     """Declare consecutive calls with a blocked result; None if the plain layout is better.
 
@@ -85,12 +87,13 @@ def blocked_dag(
         lanes: Number of channels of a block.
         algorithms: Algorithms of convolutions that Winograd can compute.
         form: Value of the `GroupForm` of a grouped convolution; "" for the rule.
+        costs: Costs of the machine.
     """
     if not is_worthwhile(steps, values, lanes):
         return None
     rank = len(values[steps[-1].outputs[0]].type.static_shape)
     order = order_of_result(steps, values, lanes, form)
-    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithms, form)
+    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithms, form, costs)
     try:
         for step in steps:
             builder.add(step)
@@ -122,6 +125,7 @@ class _Builder:
     arguments: BlockedArguments
     algorithms: ConvolutionAlgorithms
     form: str
+    costs: RelativeCosts
     results: dict[int, Tensor] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
@@ -189,7 +193,7 @@ class _Builder:
         assert blocks is not None, "the form says so"
         x, shape = self._blocked_input(step, form.source), transformable_shape(step.call)
         crosses_groups = weight.shape[0] // form.groups % self.lanes > 0 and form.groups > 1
-        tile = 0 if shape is None or crosses_groups else self.algorithms.tile(shape)
+        tile = 0 if shape is None or crosses_groups else self.algorithms.tile(shape, self.costs)
         if tile:
             moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
             if shape is None or shape.dilation == 1:

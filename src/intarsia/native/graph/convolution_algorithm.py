@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Self
 
 from intarsia.ir import Call
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.blocked_layout import BLOCKED, TILE, WINOGRAD
 from intarsia.native.te.operators.windows import windows_of
@@ -16,7 +17,8 @@ from intarsia.native.te.operators.winograd import TAPS
 from intarsia.op.window import AxisWindow
 
 # Costs in units of one multiplication, measured on convolutions of 7 to 224 pixels per row with 16 to 512
-# channels.
+# channels (Zen 3, AVX2). Loads are scaled to the machine at hand; transforms and copies are vector
+# instructions like the multiplications, whose number does not depend on the machine.
 _WEIGHT_COST: Final = 14.0
 """Cost of a weight that is loaded from memory, as are all weights of a large network."""
 _POINT_COST: Final = 16.0
@@ -124,10 +126,15 @@ class ConvolutionAlgorithms:
             [self.default.value, *(f"{shape}={algorithm.value}" for shape, algorithm in self.others)]
         )
 
-    def tile(self, shape: ConvolutionShape) -> int:
-        """Return Winograd's tile size for a convolution with transforms; 0 to compute it directly."""
+    def tile(self, shape: ConvolutionShape, costs: RelativeCosts = REFERENCE_COSTS) -> int:
+        """Return Winograd's tile size for a convolution with transforms; 0 to compute it directly.
+
+        Args:
+            shape: Shape of the convolution.
+            costs: Costs of the machine.
+        """
         algorithm = dict(self.others).get(shape, self.default)
-        return estimated_tile(shape) if algorithm is ConvolutionAlgorithm.AUTO else algorithm.tile
+        return estimated_tile(shape, costs) if algorithm is ConvolutionAlgorithm.AUTO else algorithm.tile
 
 
 BY_ESTIMATE: Final = ConvolutionAlgorithms()
@@ -162,20 +169,32 @@ def algorithm_names(dag: ComputeDAG) -> tuple[str, ...]:
     return tuple(f"{WINOGRAD}{op.attrs[TILE]!r}" for op in dag.ops if op.attrs.get(BLOCKED) == WINOGRAD)
 
 
-def estimated_tile(shape: ConvolutionShape) -> int:
-    """Return the tile size with the fastest estimate among accurate ones; 0 for direct sums."""
-    costs = estimated_costs(shape)
-    best = min(costs, key=costs.__getitem__)
-    return best.tile if costs[best] * _LEAST_GAIN < costs[ConvolutionAlgorithm.DIRECT] else 0
+def estimated_tile(shape: ConvolutionShape, costs: RelativeCosts = REFERENCE_COSTS) -> int:
+    """Return the tile size with the fastest estimate among accurate ones; 0 for direct sums.
+
+    Args:
+        shape: Shape of the convolution.
+        costs: Costs of the machine, with as many threads as will run it.
+    """
+    estimates = estimated_costs(shape, costs)
+    best = min(estimates, key=estimates.__getitem__)
+    return best.tile if estimates[best] * _LEAST_GAIN < estimates[ConvolutionAlgorithm.DIRECT] else 0
 
 
-def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float]:
-    """Estimate the cost of a convolution with each accurate algorithm, in multiplications."""
+def estimated_costs(
+    shape: ConvolutionShape, costs: RelativeCosts = REFERENCE_COSTS
+) -> dict[ConvolutionAlgorithm, float]:
+    """Estimate the cost of a convolution with each accurate algorithm, in multiplications.
+
+    Args:
+        shape: Shape of the convolution.
+        costs: Costs of the machine, with as many threads as will run it.
+    """
     products = shape.output_channels * shape.input_channels // shape.groups * TAPS * TAPS
-    direct = products * (shape.rows * shape.columns * _read_share(shape) + _WEIGHT_COST)
+    direct = products * (shape.rows * shape.columns * _read_share(shape) + _WEIGHT_COST * costs.memory)
     return {
         ConvolutionAlgorithm.DIRECT: direct,
-        **{algorithm: _cost(algorithm.tile, shape) for algorithm in _CHOSEN},
+        **{algorithm: _cost(algorithm.tile, shape, costs) for algorithm in _CHOSEN},
     }
 
 
@@ -194,7 +213,7 @@ def _read_share(shape: ConvolutionShape) -> float:
     return share * AxisWindow(columns, columns, TAPS, 1, dilation, dilation).share
 
 
-def _cost(tile: int, shape: ConvolutionShape) -> float:
+def _cost(tile: int, shape: ConvolutionShape, costs: RelativeCosts) -> float:
     """Return the cost of multiplications, weight loads and transforms."""
     input_channels, rows, columns, output_channels, groups, dilation = shape
     extents = [-(-extent // dilation) for extent in (rows, columns)]
@@ -202,7 +221,7 @@ def _cost(tile: int, shape: ConvolutionShape) -> float:
     points, phases = (tile + TAPS - 1) ** 2, dilation**2
     copy = _COPY_COST * output_channels * rows * columns if phases > 1 else 0.0
     # The first phase loads the weights from memory, the others from a cache.
-    loads = _WEIGHT_COST + _CACHED_WEIGHT_COST * (phases - 1)
+    loads = _WEIGHT_COST * costs.memory + _CACHED_WEIGHT_COST * costs.second * (phases - 1)
     return copy + points * (
         output_channels * input_channels // groups * (phases * tiles + loads)
         + phases * tiles * (output_channels + input_channels) * _POINT_COST

@@ -18,7 +18,9 @@ _MOST_WASTE: Final = 4.0
 """Maximum ratio of multiplications, zeros included: a scalar kernel takes as long as four."""
 _COPY_COST: Final = 32.0
 """Cost of moving an element to another order of channels, in multiplications, of which AVX2 computes 16 per
-cycle: 59 us for 64 x 40 x 40 elements (`measure.kernel_times`, AMD EPYC with AVX2), two cycles for each."""
+cycle: 59 us for 64 x 40 x 40 elements (`measure.kernel_times`, AMD EPYC with AVX2), two cycles for each.
+
+The ratio is that of two kernels of our own, which was not measured on wider vectors: it stays a constant."""
 _COPY_COST_OF_PLAIN: Final = 16.0
 """The same for an element of a plain tensor, transposed in registers: 12.5 us for 46 x 786 elements."""
 

@@ -30,6 +30,7 @@ from intarsia.native.graph.pointwise_dag import pointwise_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.graph.weight_storage import WeightStore
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 
 _KEY_LENGTH = 12
 _NAMED_STEPS = 6
@@ -68,6 +69,7 @@ class KernelSequence:
         weights: Compressed weights.
         libraries: Products that a library computes.
         read_plain: Numbers of the values that nothing reads in blocks.
+        costs: Costs of the machine, for the estimates of algorithms.
         kernels: Kernels in the order in which they run.
         joined: Numbers of the parts of each value that no kernel writes as a whole.
         cut: Number of the whole and offset in bytes of each value that is a piece of another one.
@@ -80,6 +82,7 @@ class KernelSequence:
     weights: WeightStore = field(default_factory=WeightStore)
     libraries: LibraryUse = NO_LIBRARY
     read_plain: frozenset[int] = frozenset()
+    costs: RelativeCosts = REFERENCE_COSTS
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
     cut: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -111,7 +114,9 @@ class KernelSequence:
             kernel = pointwise_dag(steps, self.values, outputs)
         is_blocked = lanes > 0 and kernel is None
         form = group.decision.form
-        blocked = blocked_dag(steps, self.values, lanes, self.algorithms, form) if is_blocked else None
+        blocked = (
+            blocked_dag(steps, self.values, lanes, self.algorithms, form, self.costs) if is_blocked else None
+        )
         if blocked is None:
             kernel = kernel or (narrow_dag(steps, self.values, lanes) if lanes else None)
             kernel = (

@@ -22,9 +22,8 @@ from intarsia.native.graph.step_kind import step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.relative_costs import relative_costs
 from intarsia.support.arena import plan_arena_by_size
-
-_CACHE_LINE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,7 @@ class PlanOptions:
             `fused`.
         libraries: Products that a library computes; they are fused with nothing.
         decisions: Decisions on single fusion groups, in place of the rules.
+        threads: Number of threads that will run the kernels, by which estimates share the memory.
     """
 
     blocked: bool = True
@@ -50,6 +50,7 @@ class PlanOptions:
     attention: bool = True
     libraries: LibraryUse = NO_LIBRARY
     decisions: KernelDecisions = NO_DECISIONS
+    threads: int = 1
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -67,9 +68,10 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
         CompileError: A call has no native kernel; the message has the operator and the reason.
     """
     chosen = options or PlanOptions()
-    line, alignment = StraightLine.of(function), max(isa.vector_bytes, _CACHE_LINE)
+    line, alignment = StraightLine.of(function), max(isa.vector_bytes, isa.machine.line_bytes)
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
-    store = WeightStore(chosen.weights)
+    costs = relative_costs(isa, chosen.threads)
+    store = WeightStore(chosen.weights, isa.caches, costs)
     sequence = KernelSequence(
         list(line.values),
         lanes,
@@ -78,6 +80,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
         store,
         chosen.libraries,
         read_plain(line) if lanes else frozenset(),
+        costs=costs,
     )
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     cut = cut_steps(line, sorted(joined))

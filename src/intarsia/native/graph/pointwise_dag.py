@@ -22,7 +22,10 @@ from intarsia.native.te.operators.convolution import add_channel_bias
 from intarsia.native.te.operators.windows import windows_of
 
 _MOST_CHANNELS: Final = 128
-"""Maximum number of input channels: with 256 the product and the convolution take the same time."""
+"""Maximum number of input channels: with 256 the product and the convolution take the same time.
+
+Both kernels compute and load alike, so this border of two kernels is not read from the machine model.
+"""
 _FEWEST_PIXELS: Final = 256
 """Minimum number of pixels: of 49 the product takes 1.5 times as long as the convolution with its copies."""
 

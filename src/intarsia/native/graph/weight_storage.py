@@ -20,12 +20,14 @@ from intarsia.ir import DType
 from intarsia.native.graph.kernel_dag import Source
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.te import Tensor, compute, placeholder
+from intarsia.target.cache_sizes import CacheSizes
 
 _MOST_ROWS: Final = 8
-"""Maximum number of rows at which loading an uncached matrix takes most of the time."""
-_LEAST_BYTES: Final = 1 << 20
-"""Minimum size of a matrix in bytes; smaller ones stay in a cache between runs."""
+"""Maximum number of rows at which loading an uncached matrix takes most of the time (Zen 3, AVX2)."""
+_SECOND_CACHES: Final = 2
+"""Number of second-level caches that a matrix must exceed; smaller ones stay in a cache between runs."""
 _STEPS: Final = 127
 """Number of int8 steps on either side of zero."""
 
@@ -114,9 +116,13 @@ class WeightStore:
 
     Attributes:
         storage: Storage type.
+        caches: Sizes of a core's caches.
+        costs: Costs of the machine.
     """
 
     storage: WeightStorage = WeightStorage.F32
+    caches: CacheSizes = field(default_factory=CacheSizes)
+    costs: RelativeCosts = REFERENCE_COSTS
     _stored: dict[int, StoredWeight | None] = field(default_factory=dict)
 
     def declared(
@@ -132,7 +138,7 @@ class WeightStore:
         sources: dict[Tensor, Source] = {}
         for step in steps if self.storage is not WeightStorage.F32 else ():
             number = step.args[1] if len(step.args) > 1 else None
-            if number is None or number in weights or not _is_memory_bound(step, values):
+            if number is None or number in weights or not self._is_memory_bound(step, values):
                 continue
             if number not in self._stored:
                 weight = values[number].constant
@@ -143,16 +149,15 @@ class WeightStore:
                 weights[number] = _widened(stored, f"s{len(weights)}", sources)
         return weights, sources
 
-
-def _is_memory_bound(step: KernelStep, values: Sequence[RegionValue]) -> bool:
-    """Return whether a step is a memory-bound product by a constant float32 matrix."""
-    number = step.args[1] if len(step.args) > 1 else None
-    if str(step.op) not in {"MatMul", "Gemm"} or number is None or values[number].constant is None:
-        return False
-    type_ = values[number].type
-    is_large = type_.dtype is DType.FLOAT32 and values[number].size_bytes >= _LEAST_BYTES
-    rows = prod(values[step.outputs[0]].type.static_shape[:-1])
-    return is_large and len(type_.static_shape) == 2 and rows <= _MOST_ROWS
+    def _is_memory_bound(self, step: KernelStep, values: Sequence[RegionValue]) -> bool:
+        """Return whether a step is a memory-bound product by a constant float32 matrix."""
+        number = step.args[1] if len(step.args) > 1 else None
+        if str(step.op) not in {"MatMul", "Gemm"} or number is None or values[number].constant is None:
+            return False
+        type_, least = values[number].type, _SECOND_CACHES * self.caches.second
+        is_large = type_.dtype is DType.FLOAT32 and values[number].size_bytes >= least
+        rows = prod(values[step.outputs[0]].type.static_shape[:-1])
+        return is_large and len(type_.static_shape) == 2 and rows <= _MOST_ROWS * self.costs.memory
 
 
 def _channel(step: KernelStep) -> int:

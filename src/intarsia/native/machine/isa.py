@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.target.cache_sizes import CacheSizes
 from intarsia.target.cpu import read_cpuinfo, usable_cores
+from intarsia.target.machine_file import machine_model
+from intarsia.target.machine_model import MachineModel
 
 # Features of x86-64 that a code generator uses by itself. The others (virtualisation, cryptography, tile
 # registers, ...) would only tie code to machines that have them. `avx10` is one name for features listed
@@ -42,8 +44,8 @@ class Isa:
         missing: Features that the model implies and this machine lacks, sorted.
         cores: Number of logical cores that this process may use. It does not change the code, so text, digest
             and equality leave it out.
-        caches: Sizes of the caches. They change how loops are scheduled and not what runs where, so text,
-            digest and equality leave them out; keys of schedules contain them.
+        machine: Machine model. It changes how loops are scheduled and not what runs where, so text, digest
+            and equality leave it out; keys of kernels contain it.
     """
 
     architecture: str
@@ -51,7 +53,7 @@ class Isa:
     features: tuple[str, ...]
     missing: tuple[str, ...] = ()
     cores: int = field(default=1, compare=False)
-    caches: CacheSizes = field(default=CacheSizes(), compare=False)
+    machine: MachineModel = field(default=MachineModel(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(sorted(set(self.features))))
@@ -78,7 +80,7 @@ class Isa:
         features = _code_features(architecture, present)
         missing = _code_features(architecture, is_present.keys() - present)
         name = str(library.get_host_cpu_name())
-        return cls(architecture, name, features, missing, usable_cores(Path("/")), CacheSizes.host())
+        return cls(architecture, name, features, missing, usable_cores(Path("/")), machine_model())
 
     @classmethod
     def host_without_compiler(cls, root: Path = Path("/")) -> Isa:
@@ -91,11 +93,11 @@ class Isa:
         plain = {aliases.get(name, name) for name in names}
         spelled = {re.sub(r"^(sse4)([12])$", r"\1.\2", name) for name in plain}
         features = _code_features(architecture, spelled)
-        return cls(architecture, "generic", features, (), usable_cores(root), CacheSizes.host(root))
+        return cls(architecture, "generic", features, (), usable_cores(root), machine_model(root))
 
     @classmethod
     def parse(cls, text: str) -> Isa:
-        """Parse the `str` of an instruction set; `cores` of the result are 1, its caches the defaults.
+        """Parse the `str` of an instruction set; `cores` of the result are 1, its machine is generic.
 
         Raises:
             ArtifactError: The text is not that of an instruction set.
@@ -134,6 +136,16 @@ class Isa:
         always = _ALWAYS[self.architecture]
         signed = [*(f"+{name}" for name in self.features), *(f"-{name}" for name in self.missing)]
         return ",".join([*signed, *(f"+{name}" for name in always)])
+
+    @property
+    def caches(self) -> CacheSizes:
+        """Sizes of the caches of the machine."""
+        return self.machine.caches
+
+    @property
+    def independent_sums(self) -> int:
+        """Minimum number of vectors of independent sums that keep the multiply-add pipes of a core busy."""
+        return self.machine.independent_sums(self.vector_bytes)
 
     @property
     def vector_bytes(self) -> int:

@@ -106,7 +106,7 @@ def channels_last_state(task: ScheduleTask) -> LoopState | None:
     (form,) = forms
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
     width, channels = (axis.extent for axis in form.op.axes[-2:])
-    tile = gemm_tile(width, channels, task.lanes(form.op), task.accumulators)
+    tile = gemm_tile(width, channels, task.lanes(form.op), task.accumulators, costs=task.costs)
     order = _order(form, tile, task, threads)
     chain = _chain(form, task)
     state = _with_results(chain, tile, order, is_parallel=threads > 1)

@@ -20,8 +20,6 @@ _LONG_ROW: Final = 16
 """Number of pixels of a row from which a few at once are as fast as many, with less code."""
 _FEW_PIXELS: Final = 4
 _MOST_PIXELS: Final = 7
-_SUMS: Final = 8
-"""Number of independent sums over all pixels, which hide the latency of additions."""
 
 
 class ChannelwiseChoice(NamedTuple):
@@ -70,7 +68,9 @@ def global_pool_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
     """Return the state of a DAG around one pool over all pixels of a blocked tensor."""
     state, target, anchor, op = chain.state, chain.target, chain.anchor, chain.reduction
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
-    side_by_side = next(count for count in range(_SUMS, 0, -1) if op.shape[1] % count == 0)
+    # As many sums as of multiply-adds hide the latency of additions and maxima, which take no longer.
+    sums = task.costs.sums
+    side_by_side = next(count for count in range(sums, 0, -1) if op.shape[1] % count == 0)
     state = state.split(target, o, [side_by_side])
     state = state.reorder(target, [n, f"{o}.0", *spatial, f"{o}.1", v])
     if task.is_parallel(work_of([op])):

@@ -30,8 +30,6 @@ _MOST_STEPS: Final = 8
 _MOST_BANDS: Final = 16
 _PIECES: Final = (2, 4, 8, 16, 32)
 """Numbers of blocks of input channels in a piece of sums."""
-_LEAST_SUMS: Final = 8
-"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def convolution_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
@@ -74,7 +72,9 @@ class _Family:
         """Return whether sums and a weight vector per block fit into registers, and sums are enough."""
         tile = ConvolutionChoice(*choice)
         sums = tile.rows * tile.pixels * tile.blocks
-        least = min(_LEAST_SUMS, self.default.rows * self.default.pixels * self.default.blocks)
+        least = min(
+            self.task.isa.independent_sums, self.default.rows * self.default.pixels * self.default.blocks
+        )
         is_within_group = group_blocks(self.chain.reduction) % tile.blocks == 0
         return is_within_group and least <= sums <= self.task.isa.vector_registers - tile.blocks
 

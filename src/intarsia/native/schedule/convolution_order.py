@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule.register_tiles import PixelTile
 from intarsia.native.te import ComputeOp
+from intarsia.target.cache_sizes import CacheSizes
 
 _KEPT_SHARE: Final = 4
 """Divisor of the second-level cache size that gives the memory kept while other data stream through."""

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention_family import attention_family
 from intarsia.native.schedule.blocked import blocked_state
@@ -25,6 +24,7 @@ from intarsia.native.schedule.winograd_chain import winograd_chain
 from intarsia.native.schedule.winograd_family import winograd_family
 from intarsia.native.te.operators.blocked_layout import CHANNELWISE, CONVOLUTION, GROUPED
 from intarsia.support.errors import UsageError
+from intarsia.target.machine_model import MachineModel
 
 Rule: TypeAlias = Callable[[ScheduleTask], ScheduleFamily | None]
 
@@ -40,18 +40,18 @@ def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily |
 
     Args:
         dag: DAG before any step.
-        isa: Instruction set of the machine, with its caches.
+        isa: Instruction set of the machine, with its model.
         threads: Number of threads.
 
     Returns:
         The family; None if the rule of the DAG leaves nothing open.
     """
-    return _family(dag, isa, isa.caches, threads)
+    return _family(dag, isa, isa.machine, threads)
 
 
 @lru_cache(maxsize=64)
-def _family(dag: ComputeDAG, isa: Isa, _caches: CacheSizes, threads: int) -> ScheduleFamily | None:
-    """Cached by the cache sizes too, since the equality of instruction sets ignores them."""
+def _family(dag: ComputeDAG, isa: Isa, _machine: MachineModel, threads: int) -> ScheduleFamily | None:
+    """Cached by the machine model too, since the equality of instruction sets ignores it."""
     task = ScheduleTask(dag, isa, threads)
     for rule in (_blocked_family, attention_family, gemm_family, row_family):
         try:

@@ -38,16 +38,14 @@ from intarsia.native.te import ComputeOp, Operation
 _LEAST_WORK = 64
 """Number of multiplications from which tiles pay off."""
 _REUSED = 4
-"""Number of tiles that must use a panel for its packing to pay off."""
+"""Number of tiles that must use a panel for its packing to pay off: copies and reads get faster together."""
 _MOST_ROWS_UNPACKED = 32
 """Maximum number of rows of a right matrix that is read in place for each row of tiles: more rows that are
 far apart do not stay in the first-level cache together."""
 _LEAST_VECTORS = 2
 """Minimum number of vectors of a sum: of fewer, the horizontal sum takes longer than the products."""
-_PAGE = 4096
-"""Distance in bytes at which elements share a set of the first-level cache: its size over its ways."""
-_MOST_ROWS_OF_A_SET = 6
-"""Maximum number of rows of a tile that share a set, which holds eight lines."""
+_OTHER_WAYS = 2
+"""Number of lines of a set of the first-level cache that rows of a tile leave to other data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,9 @@ def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
     tile = _tile(form, task, threads, is_along_sum)
     pays_by_rows = not is_along_sum and _pays_by_rows(form, task)
     copies = not (form.right_is_packed or is_along_sum or pays_by_rows) and _pays_to_copy(form, tile)
-    block = gemm_block(form, tile, task.isa.caches, threads, may_cut=not is_along_sum, copies=copies)
+    block = gemm_block(
+        form, tile, task.isa.caches, threads, may_cut=not is_along_sum, copies=copies, costs=task.costs
+    )
     is_by_rows = pays_by_rows and block.depth == form.depth
     return GemmPlan(form, tile, block, threads, copies, is_by_rows, is_along_sum=is_along_sum)
 
@@ -173,9 +173,12 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
     lanes = task.lanes(form.op)
     sizes = form.rows, form.columns, lanes, task.accumulators
-    # Rows whose distance shares a large factor with a page are spread over few sets.
-    most_rows = min(MANY_ROWS, _MOST_ROWS_OF_A_SET * (_PAGE // gcd(form.depth * size, _PAGE)))
-    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows)
+    # Rows whose distance shares a large factor with that of elements of one set are spread over few sets.
+    machine = task.isa.machine
+    rows_of_set = max(1, machine.first_ways - _OTHER_WAYS)
+    sets = machine.set_bytes // gcd(form.depth * size, machine.set_bytes)
+    most_rows = min(MANY_ROWS, rows_of_set * sets)
+    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows, task.costs)
 
 
 def with_product(

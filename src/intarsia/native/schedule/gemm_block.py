@@ -7,9 +7,10 @@ from functools import cache
 from math import prod
 from typing import Final
 
-from intarsia.native.machine.cache_sizes import CacheSizes
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.schedule.gemm_form import GemmForm
 from intarsia.native.schedule.gemm_tile import GemmTile
+from intarsia.target.cache_sizes import CacheSizes
 
 _LEFT_SHARE: Final = 2
 """Divisor of the second-level cache size that gives the memory for reused rows of the left matrix."""
@@ -26,11 +27,11 @@ _ROWS_OF_COPIES: Final = 512
 PIECES: Final = 4
 """Minimum number of chunks of work per thread, so that a late chunk delays the others only briefly."""
 _MOST_PIECES: Final = 2 * PIECES
-# Costs relative to the time of a tile, by measurement.
+# Costs relative to the time of a tile, by measurement on Zen 3.
 _PANEL_COST: Final = 8.0
 """Cost of the first use of a panel, which is loaded from memory, for tiles of one row."""
 _COPY_COST: Final = 16.0
-"""Cost of packing a panel, for tiles of one row."""
+"""Cost of packing a panel, for tiles of one row. Its instructions cost more than its loads: it stays."""
 _ROWS_COST: Final = 13.0
 """Cost of the first use of rows, for tiles of one column."""
 _PIECE_COST: Final = 0.15
@@ -60,6 +61,7 @@ def gemm_block(
     *,
     may_cut: bool = True,
     copies: bool = False,
+    costs: RelativeCosts = REFERENCE_COSTS,
 ) -> GemmBlock:
     """Return the block of a product.
 
@@ -72,6 +74,7 @@ def gemm_block(
         threads: Number of threads.
         may_cut: Whether sums may be cut.
         copies: Whether each block packs the panels of the right matrix that it uses.
+        costs: Costs of the machine.
     """
     size = form.op.dtypes[0].numpy.itemsize
     down, across = -(-form.rows // tile.rows), -(-form.columns // tile.columns)
@@ -89,7 +92,9 @@ def gemm_block(
         most_columns = most_rows // (rows * tile.rows * tile.columns * size)
     columns = _even(across, most_columns)
     if threads > 1:
-        rows, columns = _of_threads(batch, tile, (down, across), (rows, columns), threads, copies)
+        rows, columns = _of_threads(
+            batch, tile, (down, across), (rows, columns), threads, copies, costs.memory
+        )
     return GemmBlock(rows, columns, depth)
 
 
@@ -101,19 +106,28 @@ def _even(extent: int, most: int) -> int:
 
 @cache
 def _of_threads(
-    batch: int, tile: GemmTile, tiles: tuple[int, int], most: tuple[int, int], threads: int, copies: bool
+    batch: int,
+    tile: GemmTile,
+    tiles: tuple[int, int],
+    most: tuple[int, int],
+    threads: int,
+    copies: bool,
+    memory: float,
 ) -> tuple[int, int]:
-    """Return the rows and columns of a block, at most those given, that minimise the time of all threads."""
+    """Return the rows and columns of a block, at most those given, that minimise the time of all threads.
+
+    `memory` is the cost of loads from memory, relative to Zen 3.
+    """
     heights, widths = (_sizes(extent, size, threads) for extent, size in zip(tiles, most, strict=True))
     choices = [(rows, columns) for rows in heights for columns in widths]
-    panel = _PANEL_COST + (_COPY_COST if copies else 0.0)
+    panel = _PANEL_COST * memory + (_COPY_COST if copies else 0.0)
 
     def time(block: tuple[int, int]) -> float:
         """Estimate the time of the busiest thread, in tiles."""
         rows, columns = block
         pieces = batch * -(-tiles[0] // rows) * -(-tiles[1] // columns)
         rounds = -(-pieces // threads)
-        far = 1 + panel / (rows * tile.rows) + _ROWS_COST / (columns * tile.columns)
+        far = 1 + panel / (rows * tile.rows) + _ROWS_COST * memory / (columns * tile.columns)
         return rounds * rows * columns * far * (1 + _PIECE_COST / min(rounds, PIECES))
 
     return min(choices, key=lambda block: (time(block), -block[0] * block[1]))

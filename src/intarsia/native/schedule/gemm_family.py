@@ -24,8 +24,6 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 
 _MOST_VECTORS: Final = 8
 _MOST_STEPS: Final = 4
-_LEAST_SUMS: Final = 8
-"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 _AS_IT_LIES, _COPIED, _ALONG_SUM = range(3)
 """Modes of reading the right matrix."""
 _PIECES: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
@@ -100,7 +98,7 @@ class _Product:
     def __init__(self, plan: GemmPlan, task: ScheduleTask) -> None:
         self.plan, self.form = plan, plan.form
         self.lanes = task.lanes(self.form.op)
-        self._registers = task.isa.vector_registers
+        self._registers, self._independent_sums = task.isa.vector_registers, task.isa.independent_sums
         self._may_run_along_sum = may_run_along_sum(plan.form, task)
         self.default = self._choice_of(plan)
 
@@ -134,7 +132,7 @@ class _Product:
             return True
         plan = self.plan_of(choice)
         rows, vectors = plan.tile.rows, self._vectors(plan)
-        least = min(_LEAST_SUMS, self.plan.tile.rows * self._vectors(self.plan))
+        least = min(self._independent_sums, self.plan.tile.rows * self._vectors(self.plan))
         is_small = rows == 1 or rows * vectors + vectors <= self._registers
         return least <= rows * vectors and is_small and plan.block.depth % plan.steps == 0
 

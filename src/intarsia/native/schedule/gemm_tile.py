@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-_CHAINS = 10
-"""Number of independent sums that keep the FMA units busy: latency 4 times two units, plus slack."""
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
+
+_SLACK = 2
+"""Number of sums beyond those that keep the FMA units busy, since loads delay some of them."""
 _STEP, _ROW, _VECTOR = 2.0, 0.4, 1.0
 """Costs of a reduction step (its loop), a load of the left matrix, and a vector of the right matrix.
 
-In multiplications; the vector comes from the second-level cache.
+In multiplications on Zen 3; the vector comes from the second-level cache.
 """
 _FAR_VECTOR = 20.0
-"""Cost of the first use of a vector of the right matrix beyond the second-level cache, in multiplications."""
+"""Cost of the first use of a vector of the right matrix beyond the second-level cache, in multiplications on
+Zen 3."""
 _HIDDEN = 0.9
 """Share of a tile's compute time that overlaps with the wait for its vectors."""
 _MOST_VECTORS = 8
@@ -48,16 +51,14 @@ def gemm_tile(
     is_far: bool = False,
     is_along_sum: bool = False,
     most_rows: int = MANY_ROWS,
+    costs: RelativeCosts = REFERENCE_COSTS,
 ) -> GemmTile:
     """Return the register tile with the least estimated time.
 
-    A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; the
-    machine
+    A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; Zen 3
     runs two of each per cycle. Remainders take steps of other shapes. Measurements show that the best tiles
-    have more
-    rows than vectors: 6 x 2 vectors with 16 registers, 8 x 3 or 14 x 2 with 32. If the right matrix is beyond
-    the
-    second-level cache, tiles with more rows wait less for it: 16 x 1.
+    have more rows than vectors: 6 x 2 vectors with 16 registers, 8 x 3 or 14 x 2 with 32. If the
+    right matrix is beyond the second-level cache, tiles with more rows wait less for it: 16 x 1.
 
     Args:
         rows: Number of rows of the whole product.
@@ -69,6 +70,7 @@ def gemm_tile(
         is_along_sum: Whether vectors run along the sums, so that a column has a vector of its own, and an
             element of the left matrix is one too.
         most_rows: Maximum number of rows of a tile.
+        costs: Costs of the machine.
     """
     lanes = 1 if is_along_sum else lanes
     most = -(-columns // lanes // pieces) if rows == 1 else -(-columns // lanes)
@@ -78,13 +80,17 @@ def gemm_tile(
         for m in range(1, min(rows, most_rows, accumulators // n) + 1)
         if m == 1 or m * n + n < accumulators + _OPERANDS
     ]
-    far = _FAR_VECTOR if is_far and rows > 1 else 0.0  # with a single row all tiles wait as long
+    far = (
+        _FAR_VECTOR * costs.memory if is_far and rows > 1 else 0.0
+    )  # with a single row all tiles wait as long
     row = _VECTOR if is_along_sum else _ROW
-    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far, row))
+    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far, row, costs))
     return GemmTile(best.rows, min(best.columns, columns))
 
 
-def _time(tile: GemmTile, rows: int, columns: int, lanes: int, far: float, row: float) -> float:
+def _time(
+    tile: GemmTile, rows: int, columns: int, lanes: int, far: float, row: float, costs: RelativeCosts
+) -> float:
     """Estimate the time of a reduction step over the whole product, in half cycles.
 
     The first tile of each panel waits `far` half cycles for each of its vectors; a load of the left matrix
@@ -94,14 +100,15 @@ def _time(tile: GemmTile, rows: int, columns: int, lanes: int, far: float, row: 
     total = 0.0
     for n, times in across:
         vectors = -(-n // lanes)
-        steps = sum(count * _step(m, vectors, row) for m, count in down)
-        first = _step(down[0][0], vectors, row)
+        steps = sum(count * _step(m, vectors, row, costs) for m, count in down)
+        first = _step(down[0][0], vectors, row, costs)
         total += times * (steps + max(0.0, far * vectors - _HIDDEN * first))
     return total * (1 + _VARIANT * (len(down) * len(across) - 1))
 
 
-def _step(rows: int, vectors: int, row: float) -> float:
-    return max(rows * vectors, _CHAINS, rows + vectors) + _STEP + row * rows + _VECTOR * vectors
+def _step(rows: int, vectors: int, row: float, costs: RelativeCosts) -> float:
+    busy = max(rows * vectors, costs.sums + _SLACK, (rows + vectors) * costs.first)
+    return busy + _STEP + row * costs.first * rows + _VECTOR * costs.second * vectors
 
 
 def _pieces(extent: int, size: int) -> list[tuple[int, int]]:

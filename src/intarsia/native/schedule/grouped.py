@@ -18,10 +18,8 @@ from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
 
 _MOST_BLOCKS: Final = 5
 """Maximum number of blocks of a tile; more weight vectors per step cannot be loaded in time."""
-_CACHED_BYTES: Final = 32 * 1024
-"""Size in bytes up to which the weights of all groups stay in the first-level cache during a row."""
 _KEPT_FREE: Final = 1
-# Costs in multiplications, measured on images of 7 to 28 pixels per row.
+# Costs in multiplications, measured on images of 7 to 28 pixels per row (Zen 3, AVX2).
 _PIXEL_COST: Final = 2
 """Cost of an input element, which often comes from the second-level cache."""
 _STEP_COST: Final = 4
@@ -49,7 +47,7 @@ def grouped_choice(chain: BlockedChain, task: ScheduleTask) -> GroupedChoice:
     """Return the default choice."""
     op = chain.reduction
     taps = prod(axis.extent for axis in op.reduce_axes[-(len(op.shape) - 3) :])
-    tile = _tile(own_blocks(op), op.shape[-2], _most_pixels(taps, task), task.isa.vector_registers)
+    tile = _tile(own_blocks(op), op.shape[-2], _most_pixels(taps, task), task)
     return GroupedChoice(*tile, int(_is_by_group(op, task)))
 
 
@@ -103,7 +101,8 @@ def _is_by_group(op: ComputeOp, task: ScheduleTask) -> bool:
     """Return whether threads compute whole groups, so that the weights of a group stay in the cache."""
     groups = op.shape[1] // own_blocks(op)
     is_balanced = groups % task.threads == 0 or groups >= 4 * task.threads
-    return is_balanced and _weight_bytes(op) > _CACHED_BYTES
+    # Up to its size, the weights of all groups stay in the first-level cache during a row.
+    return is_balanced and _weight_bytes(op) > task.isa.caches.first
 
 
 def _weight_bytes(op: ComputeOp) -> int:
@@ -120,13 +119,14 @@ def _most_pixels(taps: int, task: ScheduleTask) -> int:
     return task.isa.vector_registers // 2 if taps == 1 else task.accumulators
 
 
-def _tile(group_blocks: int, columns: int, most_pixels: int, registers: int) -> tuple[int, int]:
+def _tile(group_blocks: int, columns: int, most_pixels: int, task: ScheduleTask) -> tuple[int, int]:
     """Return the register tile with the least cost: blocks of a group by pixels of a row.
 
     Registers contain the sums, an element for each pixel if several blocks share it, and a vector of weights.
     """
+    registers, pixel_cost = task.isa.vector_registers, _PIXEL_COST * task.costs.second
     costs = {
-        (blocks, pixels): _cost(blocks, pixels, columns)
+        (blocks, pixels): _cost(blocks, pixels, columns, pixel_cost)
         for blocks in range(1, min(group_blocks, _MOST_BLOCKS) + 1)
         if group_blocks % blocks == 0
         for pixels in range(1, min(columns, most_pixels) + 1)
@@ -135,9 +135,9 @@ def _tile(group_blocks: int, columns: int, most_pixels: int, registers: int) -> 
     return min(costs, key=lambda tile: (costs[tile], tile)) if costs else (1, 1)
 
 
-def _cost(blocks: int, pixels: int, columns: int) -> float:
+def _cost(blocks: int, pixels: int, columns: int, pixel_cost: float) -> float:
     """Return the cost per result; the remainder of a row is a smaller tile, which needs code of its own."""
     across, rest = divmod(columns, pixels)
     widths = [(across, pixels), (1, rest)] if rest else [(across, pixels)]
-    steps = sum(many * (width * (blocks + _PIXEL_COST) + blocks + _STEP_COST) for many, width in widths)
+    steps = sum(many * (width * (blocks + pixel_cost) + blocks + _STEP_COST) for many, width in widths)
     return steps / (columns * blocks) * (_SHAPE_COST if rest else 1)

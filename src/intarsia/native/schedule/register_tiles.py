@@ -5,15 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import Final, NamedTuple
 
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
+
 _MOST_ROWS: Final = 4
 _MOST_BLOCKS: Final = 4
-# Costs in multiplications, measured on convolutions of 7 to 56 pixels per row.
+# Costs in multiplications, measured on convolutions of 7 to 56 pixels per row (Zen 3, AVX2).
 _PIXEL_COST: Final = 1.0
 """Cost of loading an input element; loads and multiplications overlap, but not completely."""
 _WEIGHT_COST: Final = 3.0
 """Cost of loading a vector of weights, which streams from a more distant cache."""
-_LEAST_SUMS: Final = 8
-"""Minimum number of independent sums: an FMA takes four cycles, and two start in each."""
 _SHAPE_COST: Final = 0.05
 """Cost of each extra tile shape, which needs more code and compile time."""
 
@@ -27,7 +27,13 @@ class PixelTile(NamedTuple):
 
 
 def pixel_tile(
-    rows: int, columns: int, blocks: int, accumulators: int, registers: int, group_blocks: int = 0
+    rows: int,
+    columns: int,
+    blocks: int,
+    accumulators: int,
+    registers: int,
+    group_blocks: int = 0,
+    costs: RelativeCosts = REFERENCE_COSTS,
 ) -> PixelTile:
     """Return the register tile of a convolution with the least cost per result.
 
@@ -42,19 +48,22 @@ def pixel_tile(
         accumulators: Number of vector registers for results.
         registers: Number of vector registers for results plus a vector of weights for each block.
         group_blocks: Number of blocks of a group, which no tile crosses; 0 for a convolution of one group.
+        costs: Costs of the machine.
     """
-    costs = {
-        PixelTile(height, pixels, count): _cost(rows, columns, blocks, PixelTile(height, pixels, count))
+    tile_costs = {
+        PixelTile(height, pixels, count): _cost(
+            rows, columns, blocks, PixelTile(height, pixels, count), costs
+        )
         for count in range(1, min(_MOST_BLOCKS, group_blocks or blocks) + 1)
         if not group_blocks or group_blocks % count == 0
         for pixels in range(1, max(1, min(columns, accumulators // count, registers // count - 1)) + 1)
         for height in range(1, (min(rows, _MOST_ROWS) if pixels == columns else 1) + 1)
         if height == 1 or height * pixels * count <= min(accumulators, registers - count)
     }
-    return min(costs, key=lambda tile: (costs[tile], tile))
+    return min(tile_costs, key=lambda tile: (tile_costs[tile], tile))
 
 
-def _cost(rows: int, columns: int, blocks: int, tile: PixelTile) -> float:
+def _cost(rows: int, columns: int, blocks: int, tile: PixelTile, costs: RelativeCosts) -> float:
     """Return the cost per result."""
     pieces = [
         _pieces(rows, tile.rows),
@@ -62,7 +71,7 @@ def _cost(rows: int, columns: int, blocks: int, tile: PixelTile) -> float:
         _pieces(blocks, tile.blocks),
     ]
     cost = sum(
-        down * across * deep * _tile_cost(height * width, count)
+        down * across * deep * _tile_cost(height * width, count, costs)
         for down, height in pieces[0]
         for across, width in pieces[1]
         for deep, count in pieces[2]
@@ -77,5 +86,6 @@ def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
     return [(whole, size), (1, rest)] if rest else [(whole, size)]
 
 
-def _tile_cost(pixels: int, blocks: int) -> float:
-    return max(pixels * blocks, _LEAST_SUMS) + _PIXEL_COST * pixels + _WEIGHT_COST * blocks
+def _tile_cost(pixels: int, blocks: int, costs: RelativeCosts) -> float:
+    loads = _PIXEL_COST * costs.first * pixels + _WEIGHT_COST * costs.second * blocks
+    return max(pixels * blocks, costs.sums) + loads

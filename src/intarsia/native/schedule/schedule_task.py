@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
 from intarsia.native.te import ComputeOp, Operation
 
 _KEPT_FREE = 3
 """Number of vector registers that are left for operands."""
-_LEAST_WORK = 16384
-"""Number of elements from which threads pay off."""
+_ELEMENTS_OF_BARRIER = 32
+"""Number of elements for each cycle of a barrier from which threads pay off: a simple kernel computes two
+vectors of 8 in a cycle, and two threads save half of its time."""
 
 
 class RowChoice(NamedTuple):
@@ -53,6 +55,11 @@ class ScheduleTask:
         """Facts about the DAG."""
         return AccessAnalyzer(self.dag)
 
+    @cached_property
+    def costs(self) -> RelativeCosts:
+        """Costs of the machine, with all threads."""
+        return relative_costs(self.isa, self.threads)
+
     @property
     def accumulators(self) -> int:
         """Number of vector registers for accumulators."""
@@ -65,7 +72,7 @@ class ScheduleTask:
 
     def is_parallel(self, work: int) -> bool:
         """Return whether threads pay off for a number of elements."""
-        return self.threads > 1 and work >= _LEAST_WORK
+        return self.threads > 1 and work >= _ELEMENTS_OF_BARRIER * self.isa.machine.barrier_cycles
 
     def lanes(self, op: ComputeOp) -> int:
         """Return how many of an operation's widest elements a vector register contains; at least 1."""

@@ -13,6 +13,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.packing import Packing
 from intarsia.native.schedule.default_schedule import default_state
 from intarsia.native.schedule.streamed import streamed_names
+from intarsia.target.cache_sizes import CacheSizes
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,18 @@ class ScheduledDag:
     state: LoopState
     packings: tuple[Packing, ...]
 
-    def lowered(self) -> PrimFunc:
+    def lowered(self, caches: CacheSizes | None = None) -> PrimFunc:
         """Lower to a loop function in which a product and a sum may become an FMA (attribute `contract`).
 
         The attribute `streamed` names buffers that are prefetched.
+
+        Args:
+            caches: Sizes of a core's caches; those of a small machine if not given.
         """
         function = lower(self.dag, self.state)
-        attrs = function.attrs.updated(contract=True, streamed=streamed_names(self.dag) or None)
+        attrs = function.attrs.updated(
+            contract=True, streamed=streamed_names(self.dag, caches or CacheSizes()) or None
+        )
         return with_prim_func_fields(function, attrs=attrs)
 
 

@@ -7,30 +7,35 @@ from typing import Final
 
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG, simple_access
 from intarsia.native.te import ComputeOp, Operation, Tensor
+from intarsia.target.cache_sizes import CacheSizes
 
-_STREAMED_BYTES: Final = 128 * 1024
-"""Size in bytes from which tensors do not stay in a first-level cache."""
+_FIRST_CACHES: Final = 4
+"""Number of first-level caches from which on tensors do not stay in one: the core prefetches fewer bytes."""
 
-_FAR_BYTES: Final = 1024 * 1024
-"""Size in bytes from which tensors do not stay in a second-level cache."""
+_SECOND_CACHES: Final = 2
+"""Number of second-level caches from which on tensors do not stay in one."""
 
 
-def streamed_names(dag: ComputeDAG) -> tuple[str, ...]:
+def streamed_names(dag: ComputeDAG, caches: CacheSizes) -> tuple[str, ...]:
     """Return the names of long tensors of which a kernel needs little at a time.
 
     These are constants, tensors that are combined elementwise with a reduction, and rows that are read more
     than
     once: the hardware prefetcher does not recognise these patterns in time.
+
+    Args:
+        dag: DAG of the kernel.
+        caches: Sizes of a core's caches.
     """
     analyzer = AccessAnalyzer(dag)
     return tuple(
         tensor.op.name
         for tensor in dag.placeholders
-        if _bytes(tensor) >= _STREAMED_BYTES
+        if _bytes(tensor) >= _FIRST_CACHES * caches.first
         and (
             tensor.op.attrs.get("constant")
             or _is_beside_reduction(analyzer, tensor.op)
-            or (_bytes(tensor) >= _FAR_BYTES and _is_read_again(analyzer, tensor.op))
+            or (_bytes(tensor) >= _SECOND_CACHES * caches.second and _is_read_again(analyzer, tensor.op))
         )
     )
 

@@ -40,7 +40,8 @@ def transposed_tile(chain: BlockedChain, task: ScheduleTask) -> PixelTile:
     """Return the default register tile of the results of a phase."""
     op = chain.reduction
     rows = op.shape[-3] if _rank(op) > 1 else 1
-    return pixel_tile(rows, op.shape[-2], op.shape[1], task.accumulators, task.isa.vector_registers - 1)
+    registers = task.isa.vector_registers - 1
+    return pixel_tile(rows, op.shape[-2], op.shape[1], task.accumulators, registers, costs=task.costs)
 
 
 def _rank(op: ComputeOp) -> int:
@@ -155,7 +156,8 @@ def projection_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
     state, target, anchor, op = chain.state, chain.target, chain.anchor, chain.reduction
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
     rows = op.shape[-3] if len(spatial) > 1 else 1
-    tile = pixel_tile(rows, op.shape[-2], 1, task.accumulators, task.isa.vector_registers - 1)
+    registers = task.isa.vector_registers - 1
+    tile = pixel_tile(rows, op.shape[-2], 1, task.accumulators, registers, costs=task.costs)
     outer, inner = [], []
     for name, size in zip(spatial, _sizes(tile, len(spatial)), strict=True):
         state = state.split(target, name, [size])

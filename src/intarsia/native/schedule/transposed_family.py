@@ -17,14 +17,12 @@ from intarsia.native.schedule.transposed_convolution import (
 
 _MOST_ROWS: Final = 4
 _MOST_BLOCKS: Final = 6
-_LEAST_SUMS: Final = 8
-"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def transposed_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
     """Return the family of `transposed_state` with all register tiles."""
     op, default, registers = chain.reduction, transposed_tile(chain, task), task.isa.vector_registers
-    least = min(_LEAST_SUMS, default.rows * default.pixels * default.blocks)
+    least = min(task.isa.independent_sums, default.rows * default.pixels * default.blocks)
     _, o, *spatial, _ = [loop.name for loop in chain.state[chain.target].iters]
     rows, columns, blocks = op.shape[-3] if len(spatial) > 1 else 1, op.shape[-2], op.shape[1]
 

@@ -23,12 +23,8 @@ from intarsia.native.te import ComputeOp
 
 _TILE: Final = 16
 """Extents of a tile of elements that are not transposed in registers."""
-_LINE: Final = 16
-"""Elements of a cache line."""
 _ELEMENT_BYTES: Final = 4
 """Size of the elements that are transposed in registers, in bytes."""
-_LEAST_SOURCE: Final = 1 << 15
-"""Minimum size of the source in bytes: less stays in the first-level cache in any order."""
 
 
 def with_transposed_tiles(state: LoopState, name: str, task: ScheduleTask) -> LoopState | None:
@@ -44,12 +40,13 @@ def with_transposed_tiles(state: LoopState, name: str, task: ScheduleTask) -> Lo
         return None
     lanes = task.lanes(op)
     is_in_registers = {dtype.numpy.itemsize for dtype in op.dtypes} == {_ELEMENT_BYTES} and lanes > 1
-    position = _source_axis(state, op, lanes if is_in_registers else 0)
+    position = _source_axis(state, op, lanes if is_in_registers else 0, task.isa.caches.first)
     if position is None:
         return None
     high = width = _TILE
     if is_in_registers:
-        high, width = (_LINE if op.axes[position].extent >= _LINE else lanes), lanes
+        line = task.isa.machine.line_bytes // _ELEMENT_BYTES
+        high, width = (line if op.axes[position].extent >= line else lanes), lanes
     loops = [loop.name for loop in state[name].iters]
     across, last = loops[position], loops[-1]
     state = state.split(name, across, [high]).split(name, last, [width])
@@ -65,13 +62,14 @@ def with_transposed_tiles(state: LoopState, name: str, task: ScheduleTask) -> Lo
     return state.vectorize(name, f"{last}.1")
 
 
-def _source_axis(state: LoopState, op: ComputeOp, lanes: int) -> int | None:
+def _source_axis(state: LoopState, op: ComputeOp, lanes: int, cached: int) -> int | None:
     """Return the axis along which a source is contiguous, if that is not the last one.
 
     Args:
         state: State with the stage.
         op: Operation of the stage.
         lanes: Extents of a tile that is transposed in registers; 0 if it is not.
+        cached: Size of the first-level cache in bytes: a smaller source stays there in any order.
     """
     if op.reduce_axes or len(op.axes) < 2:
         return None
@@ -79,13 +77,13 @@ def _source_axis(state: LoopState, op: ComputeOp, lanes: int) -> int | None:
     inlined = (stage.op for stage in state.stages if stage.compute_at is ComputeAt.INLINED)
     for stage in (op, *inlined):  # the axes of what is inlined elementwise are those of the result
         if isinstance(stage, ComputeOp) and [axis.extent for axis in stage.axes] == extents:
-            position = _read_across(stage, lanes)
+            position = _read_across(stage, lanes, cached)
             if position is not None:
                 return position
     return None
 
 
-def _read_across(op: ComputeOp, lanes: int) -> int | None:
+def _read_across(op: ComputeOp, lanes: int, cached: int) -> int | None:
     """Return the axis whose counter is the last index of a source that is read across the last axis."""
     positions = {axis.var: number for number, axis in enumerate(op.axes)}
     last = op.axes[-1]
@@ -98,7 +96,7 @@ def _read_across(op: ComputeOp, lanes: int) -> int | None:
             position = positions.get(inner) if isinstance(inner, LoopVar) else None
             itemsize = part.buffer.dtype.numpy.itemsize
             in_registers = lanes > 0 and itemsize == _ELEMENT_BYTES
-            pays = in_registers or prod(part.buffer.shape) * itemsize >= _LEAST_SOURCE
+            pays = in_registers or prod(part.buffer.shape) * itemsize >= cached
             if (
                 position is not None
                 and pays

@@ -18,26 +18,25 @@ from math import gcd, prod
 from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
+from intarsia.native.machine.relative_costs import RelativeCosts
 from intarsia.native.schedule.convolution_order import share_of_time
 from intarsia.native.schedule.register_tiles import pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.winograd_chain import WinogradChain, winograd_chain
 
 _WEIGHT_COST: Final = 16
-"""Cost of loading weights from memory, in tiles of products, by measurement."""
+"""Cost of loading weights from memory, in tiles of products, by measurement on Zen 3."""
 _ENOUGH: Final = 0.92
 """Minimum speed of the smallest good band, relative to the best band."""
 _TURN: Final = 2
 """Number of blocks whose weights are read together; prefetchers do not keep up with more streams."""
-_LEAST_SUMS: Final = 8
-"""Minimum number of sums in registers; fewer expose the latency of FMA."""
 _MANY_WEIGHTS: Final = 4
 """Ratio of weights to transformed inputs from which weights are read only once."""
 _CACHE_SHARE: Final = 2
 """Divisor of the second-level cache size that gives the memory for the transformed inputs and products of a
 band of a grouped convolution."""
 _SHARING: Final = 0.5
-"""Cost of reading a tile's inputs that another thread transformed, relative to its products (measured)."""
+"""Cost of reading a tile's inputs that another thread transformed, relative to its products (Zen 3)."""
 
 
 class WinogradChoice(NamedTuple):
@@ -78,13 +77,13 @@ def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
     (down, across), blocks = chain.image, chain.sums.shape[3]
     is_far = chain.weight_bytes > task.isa.caches.second // 2
     is_by_blocks = chain.weight_bytes >= _MANY_WEIGHTS * chain.input_bytes and (
-        threads == 1 or _shares_well(chain.image, threads)
+        threads == 1 or _shares_well(chain.image, threads, task.costs)
     )
     if is_by_blocks:
         rows, chunk = down, _even(blocks, -(-blocks // threads))
     else:
         most = down if is_far else max(1, task.accumulators // across)
-        rows, chunk = _rows_of_band(chain.image, most, threads), blocks
+        rows, chunk = _rows_of_band(chain.image, most, threads, task.costs), blocks
     tiles, count = _register_tile(rows * across, chunk, is_far, task)
     return WinogradChoice(tiles, count, rows, chunk, int(is_by_blocks))
 
@@ -105,22 +104,22 @@ def _choice_of_groups(chain: WinogradChain, task: ScheduleTask, threads: int) ->
     return WinogradChoice(tiles, count, rows, chain.group_blocks, int(is_by_blocks))
 
 
-def _shares_well(image: tuple[int, int], threads: int) -> bool:
+def _shares_well(image: tuple[int, int], threads: int, costs: RelativeCosts) -> bool:
     """Return whether threads are faster by blocks than with a band each; estimated in tiles of products."""
-    down, across = image
-    by_blocks = down * across * (1 / threads + _SHARING) + _WEIGHT_COST / threads
-    return by_blocks <= -(-down // threads) * across + _WEIGHT_COST
+    (down, across), weights = image, _WEIGHT_COST * costs.memory
+    by_blocks = down * across * (1 / threads + _SHARING * costs.third) + weights / threads
+    return by_blocks <= -(-down // threads) * across + weights
 
 
-def _rows_of_band(image: tuple[int, int], most: int, threads: int) -> int:
+def _rows_of_band(image: tuple[int, int], most: int, threads: int, costs: RelativeCosts) -> int:
     """Return the fewest rows of tiles for which threads are busy, and not with loading weights."""
-    down, across = image
+    (down, across), weights = image, _WEIGHT_COST * costs.memory
 
     def speed(rows: int) -> float:
         """Estimate the speed relative to threads that compute products all the time."""
         steps = -(-down // rows)
         balance = down / (threads * -(-steps // threads) * rows)
-        return balance / (1 + _WEIGHT_COST / (rows * across))
+        return balance / (1 + weights / (rows * across))
 
     speeds = [speed(rows) for rows in range(1, min(most, down) + 1)]
     return next(n for n, speed_of_rows in enumerate(speeds, 1) if speed_of_rows >= _ENOUGH * max(speeds))
@@ -128,11 +127,12 @@ def _rows_of_band(image: tuple[int, int], most: int, threads: int) -> int:
 
 def _register_tile(tiles: int, blocks: int, is_far: bool, task: ScheduleTask) -> tuple[int, int]:
     """Return the register tile: all tiles of a band by one block, or fewer tiles by several blocks."""
-    if tiles <= task.accumulators and tiles >= _LEAST_SUMS:
+    if tiles <= task.accumulators and tiles >= task.costs.sums:
         return tiles, 1
     if is_far and blocks % _TURN == 0:
         return _even(tiles, task.accumulators // _TURN), _TURN
-    tile = pixel_tile(1, tiles, blocks, task.accumulators, task.isa.vector_registers - 1)
+    registers = task.isa.vector_registers - 1
+    tile = pixel_tile(1, tiles, blocks, task.accumulators, registers, costs=task.costs)
     return tile.pixels, tile.blocks
 
 

@@ -19,8 +19,6 @@ from intarsia.native.schedule.winograd_chain import WinogradChain
 
 _MOST_BLOCKS: Final = 4
 _MOST_PIECES: Final = 16
-_LEAST_SUMS: Final = 8
-"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def winograd_family(chain: WinogradChain, task: ScheduleTask) -> ScheduleFamily:
@@ -29,7 +27,7 @@ def winograd_family(chain: WinogradChain, task: ScheduleTask) -> ScheduleFamily:
     down, _ = chain.image
     blocks = chain.sums.shape[3]
     registers = task.isa.vector_registers
-    least = min(_LEAST_SUMS, default.tiles * default.blocks)
+    least = min(task.isa.independent_sums, default.tiles * default.blocks)
     values = (
         range(1, registers),
         range(1, min(_MOST_BLOCKS, blocks) + 1),

@@ -123,7 +123,7 @@ def _key(
     how = _BY_RULE if history is None else f"schedule {history}"
     how = how if product is None else str(product)
     settings = PassSettings.of(context).digest_parts
-    source = digest_text([how, native_version(), computed, str(threads), str(isa.caches), *settings])
+    source = digest_text([how, native_version(), computed, str(threads), str(isa.machine), *settings])
     return kernel_key(source, isa, options)
 
 
@@ -143,7 +143,7 @@ def _prepared(
         state = None if log is None else log.lookup(dag)
         chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
         passes = default_tir(isa.vector_bytes, isa.vector_registers)
-        lowered = IRModule({GlobalVar(_NAME): chosen.lowered()})
+        lowered = IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)})
         function = passes(lowered, context).prim_func(_NAME)
     return partial(_generated, function, isa, options, _places(dag, chosen))
 

@@ -17,6 +17,7 @@ from intarsia.native.graph import (
 )
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.passes.decompose_recurrent import recurrent_obstacle
 from intarsia.passes.recurrent.form import is_recurrent
@@ -66,7 +67,7 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     target = Target(source.target)
     if target.option("optimize", 1) == 0:
         raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
-    threads = target.option("threads", usable_cores(Path("/")))
+    threads = _threads(target)
     options = CodegenOptions(
         IrPasses(target.option("llvm_passes", "none")),
         target.option("llvm_level", DEFAULT_OPTIONS.level),
@@ -80,7 +81,7 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     _refuse_recurrent(function)
     function, counted = with_counted_results(simplified(function, source_context(source)))
     try:
-        plan = plan_region(function, isa, _plan_options(target))
+        plan = plan_region(function, isa, _plan_options(target, threads))
     except CompileError as error:
         refusal = CompileError(f"native cannot compile this: {error.problem}", help=error.help)
         for note in getattr(error, "__notes__", ()):
@@ -104,7 +105,7 @@ def _refuse_recurrent(function: Function) -> None:
                     raise CompileError(f"native cannot compile this: {reason}")
 
 
-def _plan_options(target: Target) -> PlanOptions:
+def _plan_options(target: Target, threads: int) -> PlanOptions:
     return PlanOptions(
         target.option("blocked", True),
         target.option("fused", True),
@@ -113,6 +114,7 @@ def _plan_options(target: Target) -> PlanOptions:
         target.option("attention", True),
         _libraries(target),
         KernelDecisions.parse(str(target.option("decisions") or "")),
+        threads,
     )
 
 
@@ -138,6 +140,15 @@ def _libraries(target: Target) -> LibraryUse:
     """Products that a library computes: none where it is missing, as on another machine."""
     use = library_use(target)
     return use if use.library and library_trouble(use.library) is None else NO_LIBRARY
+
+
+def costs_of(target: Target) -> RelativeCosts:
+    """Return the costs of this machine by which the algorithms of a target's kernels are estimated."""
+    return relative_costs(_isa(target), _threads(target))
+
+
+def _threads(target: Target) -> int:
+    return target.option("threads", usable_cores(Path("/")))
 
 
 def _isa(target: Target) -> Isa:

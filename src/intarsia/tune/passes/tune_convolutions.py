@@ -17,6 +17,8 @@ from intarsia.native.graph.convolution_algorithm import (
     transformable_shape,
 )
 from intarsia.support.errors import UsageError
+from intarsia.target import Target
+from intarsia.toolchain.native.plan import costs_of
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import target_of
@@ -133,9 +135,10 @@ class TuneConvolutions(TuningPass, opt_level=0):
 
     def _alternatives(self, mod: IRModule, target: str) -> Iterator[tuple[ConvolutionShape, list[str]]]:
         """Yield shapes, those with most multiply-adds first, with the algorithms worth a trial."""
+        machine = costs_of(Target(target or f"cpu -toolchain={_NATIVE}"))
         for shape, _ in sorted(_products(mod, target).items(), key=lambda item: (-item[1], item[0])):
-            costs = {algorithm.value: cost for algorithm, cost in estimated_costs(shape).items()}
-            best, tile = min(costs.values()), estimated_tile(shape)
+            costs = {algorithm.value: cost for algorithm, cost in estimated_costs(shape, machine).items()}
+            best, tile = min(costs.values()), estimated_tile(shape, machine)
             names = [
                 name
                 for name in self.algorithms

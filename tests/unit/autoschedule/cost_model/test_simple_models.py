@@ -1,6 +1,7 @@
 """Models that do not learn, and trees without their library."""
 
 import sys
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -12,6 +13,7 @@ from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
 from intarsia.support.errors import UsageError
+from intarsia.target.machine_model import MachineModel
 
 MACHINE = Machine(32, 16, 32 * 1024, 512 * 1024, 4)
 
@@ -94,3 +96,23 @@ def test_trees_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="need LightGBM") as caught:
         BoostedTrees()
     assert "intarsia[tuning]" in caught.value.help
+
+
+def test_the_draft_follows_the_machine(task: SearchTask, states: tuple[LoopState, ...]) -> None:
+    """Threads that start late cost more; slower caches, and more latency, make no state cheaper."""
+
+    def cycles(model: MachineModel) -> list[float]:
+        machine = replace(MACHINE, model=model)
+        return [draft_cycles(lower(task.dag, state), machine) for state in states]
+
+    usual = cycles(MachineModel())
+    for slower in (
+        MachineModel(barrier_cycles=5120),
+        MachineModel(second_bandwidth=1.0),
+        MachineModel(memory_bandwidth=0.1),
+        MachineModel(fma_latency=40),
+        MachineModel(fma_pipes=1),
+    ):
+        changed = cycles(slower)
+        assert all(now >= before for now, before in zip(changed, usual, strict=True))
+        assert changed != usual

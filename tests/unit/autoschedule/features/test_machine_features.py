@@ -105,4 +105,4 @@ def test_threads_start_where_the_parallel_loop_begins() -> None:
 
 def test_the_machine_of_an_instruction_set() -> None:
     isa = Isa.parse("x86_64 znver3 +avx2 +avx +fma")
-    assert Machine.of_isa(isa, 2) == Machine(32, 16, isa.caches.first, isa.caches.second, 2)
+    assert Machine.of_isa(isa, 2) == Machine(32, 16, isa.caches.first, isa.caches.second, 2, isa.machine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,17 @@ from intarsia.native.graph.convolution_algorithm import (
     BY_ESTIMATE,
     ConvolutionAlgorithms,
     ConvolutionShape,
+    algorithm_names,
     estimated_tile,
     transformable_shape,
 )
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
+from intarsia.target.machine_families import FAMILIES
 
 AUTO, DIRECT = ConvolutionAlgorithm.AUTO, ConvolutionAlgorithm.DIRECT
 
@@ -158,3 +162,27 @@ def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     data = generator.standard_normal((1, 16, 10, 9)).astype(np.float32)
     (expected,) = build(module).run_flat(data)
     np.testing.assert_allclose(run_plan(plan, [data], isa)[0], np.asarray(expected), atol=1e-4)
+
+
+@pytest.mark.parametrize(("memory", "tile"), [(0.05, 4), (1.0, 2), (8.0, 0)])
+def test_transforms_pay_where_memory_keeps_up(memory: float, tile: int) -> None:
+    """F(4, 3) reads four times the weights of direct sums, F(2, 3) not twice as many."""
+    costs = REFERENCE_COSTS._replace(memory=memory)
+    assert estimated_tile(shape(256, 14), costs) == tile
+    assert BY_ESTIMATE.tile(shape(256, 14), costs) == tile
+
+
+def test_plans_estimate_with_the_machine_and_the_threads() -> None:
+    """Two threads share a memory that is fast enough for one of them."""
+    weight = np.ones((256, 256, 3, 3), np.float32)
+    x = Var("x", checked_type=TensorType.of(np.zeros((1, 256, 14, 14), np.float32)))
+    function = Function((x,), call("Conv", x, constant(weight), pads=(1, 1, 1, 1)))
+    machine = replace(FAMILIES["znver3"], busy_memory_bandwidth=0.5)
+    isa = replace(Isa("x86_64", "znver3", ("avx", "avx2", "fma")), cores=2, machine=machine)
+
+    def algorithms(threads: int) -> set[str]:
+        kernels = plan_region(function, isa, PlanOptions(threads=threads)).kernels
+        return {name for kernel in kernels for name in algorithm_names(kernel.dag)}
+
+    assert algorithms(1) == {"winograd2"}
+    assert algorithms(2) == set()

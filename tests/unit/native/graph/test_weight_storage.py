@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,13 @@ from intarsia.native.graph.weight_storage import stored_weight
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import scheduled
 from intarsia.op import infer_types
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 
 Array = npt.NDArray[Any]
-ISA = Isa.host()
+HOST = Isa.host()
+# The sizes and costs of Zen 3, whatever this machine has.
+ISA = replace(HOST, machine=MachineModel(memory_bandwidth=6.0 * HOST.vector_bytes / 32))
 DEPTH, COLUMNS = 512, 600
 NARROW = [storage for storage in WeightStorage if storage is not WeightStorage.F32]
 narrow = pytest.mark.parametrize("storage", NARROW, ids=lambda storage: storage.value)
@@ -27,11 +32,11 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
-def planned(text: str, storage: WeightStorage, *constants: Array) -> RegionPlan:
+def planned(text: str, storage: WeightStorage, *constants: Array, isa: Isa = ISA) -> RegionPlan:
     """The plan of a program's main; the text refers to constants as meta[Constant][i]."""
     function = infer_types(parser.parse_module(text, constants))["main"]
     assert isinstance(function, Function)
-    return plan_region(function, ISA, PlanOptions(weights=storage))
+    return plan_region(function, isa, PlanOptions(weights=storage))
 
 
 def product(rows: int, depth: int = DEPTH) -> str:
@@ -141,3 +146,16 @@ def test_a_weight_that_two_products_read_is_stored_once() -> None:
     plan = planned(text, WeightStorage.INT8, numbers(DEPTH, COLUMNS))
     first, second = (kernel.constants["s0"] for kernel in plan.kernels)
     assert first is second
+
+
+def test_a_slow_memory_stores_weights_of_more_rows() -> None:
+    slow = replace(ISA, machine=replace(ISA.machine, memory_bandwidth=ISA.machine.memory_bandwidth / 2))
+    text, weight = product(16), numbers(DEPTH, COLUMNS)
+    assert DType.FLOAT16 not in read_types(planned(text, WeightStorage.F16, weight))
+    assert DType.FLOAT16 in read_types(planned(text, WeightStorage.F16, weight, isa=slow))
+
+
+def test_a_large_cache_keeps_weights_in_float32() -> None:
+    large = replace(ISA, machine=replace(ISA.machine, caches=CacheSizes(second=1 << 20)))
+    plan = planned(product(1), WeightStorage.F16, numbers(DEPTH, COLUMNS), isa=large)
+    assert DType.FLOAT16 not in read_types(plan)

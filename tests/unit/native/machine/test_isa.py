@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.target.cache_sizes import CacheSizes
 from intarsia.target.cpu import usable_cores
+from intarsia.target.machine_model import MachineModel
 
 ZEN3 = Isa("x86_64", "znver3", ("avx2", "avx", "fma", "f16c"), ("avx512f",))
 SERVER = Isa(
@@ -148,3 +151,11 @@ def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         CompileError, match="no native kernels for 'riscv64': they are made for aarch64 and x86_64"
     ):
         Isa.host_without_compiler()
+
+
+def test_caches_are_no_part_of_the_instruction_set() -> None:
+    host = Isa.host()
+    other = replace(host, machine=MachineModel(caches=CacheSizes(1, 2, 3)))
+    assert other == host
+    assert other.digest == host.digest
+    assert host.caches == Isa.host_without_compiler().caches == CacheSizes.host()

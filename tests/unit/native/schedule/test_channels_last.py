@@ -13,11 +13,12 @@ from intarsia.ir.prim_func import Allocate, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 
 SETS = x86_sets()
 ISA = next(iter(SETS.values()))
@@ -95,7 +96,7 @@ def test_it_computes_what_is_declared(case: Case, isa: Isa, threads: int) -> Non
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_weights_that_no_cache_holds_are_read_once(threads: int) -> None:
-    isa = replace(ISA, caches=CacheSizes(1024, 8192, 65536))
+    isa = replace(ISA, machine=MachineModel(caches=CacheSizes(1024, 8192, 65536)))
     dag = CASES["few rows, many channels"].dag()
     assert [loop.name for loop in default_state(dag, isa, threads)["y"].iters][1] == "l.0"
     assert_matches_declared(dag, isa, threads)

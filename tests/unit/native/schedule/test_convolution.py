@@ -13,7 +13,6 @@ from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import Allocate, ForKind, IfThenElse, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import blocked_chain
@@ -28,6 +27,8 @@ from intarsia.native.te.operators.blocked_convolution import (
 )
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, from_blocked, plain_array
 from intarsia.native.te.operators.windows import Window
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 
 pytestmark = pytest.mark.quick_tests(7)
 
@@ -125,7 +126,8 @@ def test_blocked_convolution(name: str, isa: Isa, threads: int) -> None:
 def test_sums_are_cut_where_the_weights_of_a_tile_exceed_the_cache(
     case: Case, isa: Isa, second: int, threads: int
 ) -> None:
-    small, lanes = replace(isa, caches=CacheSizes(256, second, 1 << 20)), isa.vector_bytes // 4
+    machine = MachineModel(caches=CacheSizes(256, second, 1 << 20))
+    small, lanes = replace(isa, machine=machine), isa.vector_bytes // 4
     data, weights, bias = case.arrays()
     packed, given = pack_weight(weights, lanes, lanes, case.groups), blocked_array(data, lanes)
     x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from intarsia.native import te
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule.convolution_order import ConvolutionOrder, convolution_order
 from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
 from intarsia.native.te import ComputeOp
 from intarsia.native.te.operators.blocked_convolution import blocked_convolution
 from intarsia.native.te.operators.windows import Window
+from intarsia.target.cache_sizes import CacheSizes
 
 CACHES = CacheSizes(48 * 1024, 2 * 1024 * 1024, 32 * 1024 * 1024)
 

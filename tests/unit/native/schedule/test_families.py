@@ -13,7 +13,6 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
 from intarsia.native.lowering.placements import find_placements
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule import default_state
 from intarsia.native.schedule.convolution import ConvolutionChoice
 from intarsia.native.schedule.families import schedule_family
@@ -25,6 +24,8 @@ from intarsia.native.schedule.schedule_family import (
     divisors_up_to,
     sizes_of_pieces,
 )
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 
 
 def family_of(name: str, threads: int = 2) -> ScheduleFamily:
@@ -94,7 +95,7 @@ def test_steps_that_are_not_possible_make_no_state() -> None:
 
 def test_caches_of_another_size_are_another_family() -> None:
     dag = program_task("packed_product").dag
-    large = replace(SMALL, caches=CacheSizes(first=1 << 20, second=1 << 28))
+    large = replace(SMALL, machine=MachineModel(caches=CacheSizes(first=1 << 20, second=1 << 28)))
     assert schedule_family(dag, SMALL, 2) is schedule_family(dag, SMALL, 2)
     assert schedule_family(dag, large, 2) is not schedule_family(dag, SMALL, 2)
 

@@ -21,7 +21,6 @@ from intarsia.ir.prim_func import Allocate, For, ForKind, MemoryScope, Statement
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import ComputeAt
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.gemm import gemm_plans
@@ -29,6 +28,8 @@ from intarsia.native.schedule.gemm_tile import gemm_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.op import call
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 
 pytestmark = pytest.mark.quick_tests(22)
 
@@ -88,7 +89,7 @@ CUT = ((70, 90, 100), (33, 130, 257), (20, 50, 1021))
 
 def small_caches(isa: Isa) -> Isa:
     """The same instructions on a machine where sums of some hundred products are long."""
-    return replace(isa, caches=CacheSizes(1024, 8192, 65536))
+    return replace(isa, machine=MachineModel(caches=CacheSizes(1024, 8192, 65536)))
 
 
 @pytest.mark.slow
@@ -317,6 +318,6 @@ def test_rows_a_page_apart_do_not_push_each_other_out_of_the_cache(depth: int) -
         name="y",
         attrs={"layout_free_placeholders": ("w",)},
     )
-    isa = replace(Isa.host(), caches=CacheSizes(32 << 10, 512 << 10, 32 << 20))
+    isa = replace(Isa.host(), machine=MachineModel(caches=CacheSizes(32 << 10, 512 << 10, 32 << 20)))
     (plan,) = gemm_plans(ScheduleTask(ComputeDAG((x, w, y)), isa, 1))
     assert (plan.tile.rows <= 6) == (depth != 1000)

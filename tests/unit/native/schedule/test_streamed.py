@@ -5,6 +5,7 @@ from __future__ import annotations
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.schedule.streamed import streamed_names
+from intarsia.target.cache_sizes import CacheSizes
 
 
 def test_long_constants_and_what_is_added_to_a_reduction() -> None:
@@ -16,13 +17,13 @@ def test_long_constants_and_what_is_added_to_a_reduction() -> None:
     product = te.compute((256, 256), lambda i, j: te.sum(x[i, k] * w[k, j], k), "product")
     biased = te.compute((256, 256), lambda i, j: product[i, j] + short[j], "biased")
     y = te.compute((256, 256), lambda i, j: te.maximum(biased[i, j] + residual[i, j], 0.0), "y")
-    assert streamed_names(ComputeDAG((x, w, short, residual, y))) == ("w", "residual")
+    assert streamed_names(ComputeDAG((x, w, short, residual, y)), CacheSizes()) == ("w", "residual")
 
 
 def test_elementwise_operations_have_none() -> None:
     x, y = te.placeholder((512, 256), name="x"), te.placeholder((512, 256), name="y")
     z = te.compute((512, 256), lambda i, j: x[i, j] + y[i, j], "z")
-    assert streamed_names(ComputeDAG((x, y, z))) == ()
+    assert streamed_names(ComputeDAG((x, y, z)), CacheSizes()) == ()
 
 
 def test_long_rows_that_are_gone_over_twice() -> None:
@@ -31,7 +32,7 @@ def test_long_rows_that_are_gone_over_twice() -> None:
         x = te.placeholder((rows, 512), name="x")
         total = te.compute((rows,), lambda i: te.sum(x[i, k], k), "total")
         y = te.compute((rows, 512), lambda i, j: x[i, j] / total[i], "y")
-        return streamed_names(ComputeDAG((x, y)))
+        return streamed_names(ComputeDAG((x, y)), CacheSizes())
 
     assert names(1024) == ("x",)
     assert names(64) == ()

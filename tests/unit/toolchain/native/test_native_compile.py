@@ -12,10 +12,11 @@ import pytest
 from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.kernel_cache import KernelCache
 from intarsia.support.version import VERSION
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.toolchain import Native
@@ -68,7 +69,7 @@ def test_equal_kernels_with_other_names_are_one(tmp_path: Path) -> None:
 
 def test_other_caches_and_numbers_of_threads_have_other_kernels(tmp_path: Path) -> None:
     cache, dag = KernelCache(tmp_path), product()
-    small = replace(ISA, caches=CacheSizes(1 << 14, 1 << 17, 1 << 20))
+    small = replace(ISA, machine=MachineModel(caches=CacheSizes(1 << 14, 1 << 17, 1 << 20)))
     for isa, threads in ((ISA, 1), (ISA, 2), (small, 2), (replace(ISA), 2)):
         compile_dags([dag], isa, threads, cache)
     assert len(list(tmp_path.rglob("*.kernel"))) == 3

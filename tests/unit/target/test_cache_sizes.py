@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from intarsia.native.machine.cache_sizes import CacheSizes
-from intarsia.native.machine.isa import Isa
+from intarsia.target.cache_sizes import CacheSizes
 
 
 def test_files_are_read(tmp_path: Path) -> None:
@@ -28,11 +26,3 @@ def test_files_are_read(tmp_path: Path) -> None:
 
 def test_what_is_not_known_is_small(tmp_path: Path) -> None:
     assert CacheSizes.host(tmp_path) == CacheSizes()
-
-
-def test_they_are_no_part_of_the_instruction_set() -> None:
-    host = Isa.host()
-    other = replace(host, caches=CacheSizes(1, 2, 3))
-    assert other == host
-    assert other.digest == host.digest
-    assert host.caches == Isa.host_without_compiler().caches == CacheSizes.host()
