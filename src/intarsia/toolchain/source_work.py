@@ -1,0 +1,145 @@
+"""The work of groups of nodes of a kernel's source: operations, bytes, and the bound of this machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Self
+
+from intarsia.ir import Call, Constant, DType, Expr, Op, TensorType, Tuple, TupleGetItem, Var, post_order
+from intarsia.native.least_work import least_multiply_adds
+from intarsia.native.machine.isa import Isa
+from intarsia.native.roofline import Roofline
+from intarsia.op.work import is_quantized, multiply_adds
+from intarsia.runtime.kernel import KernelSource
+from intarsia.runtime.kernel_profiler import KernelWork, ProfiledKernel, SourceNode
+from intarsia.support.errors import CompileError
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.source_function import source_function
+from intarsia.toolchain.source_graph import EngineKernel, SourceGraph
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWork:
+    """The operator calls of a source by node, and the roofline of the machine.
+
+    Attributes:
+        calls: Calls of operators by the name of their node.
+        readers: Calls that read each value; a result of the function is read by the function.
+        roofline: Peak and bandwidth for the source's number of threads; None if they cannot be measured.
+    """
+
+    calls: Mapping[str, Sequence[Call]]
+    readers: Mapping[Expr, Collection[Expr]]
+    roofline: Roofline | None
+
+    @classmethod
+    def of(cls, source: KernelSource) -> Self:
+        """Return the work of a source; the first one in a process measures the roofline in about a second.
+
+        Raises:
+            CompileError: The source is no program that Intarsia reads.
+        """
+        function = source_function(source)
+        calls: dict[str, list[Call]] = defaultdict(list)
+        readers: dict[Expr, list[Expr]] = defaultdict(list)
+        for expr in post_order(function.body):
+            if isinstance(expr, Call) and isinstance(expr.op, Op):
+                if expr.span is not None:
+                    calls[expr.span.node].append(expr)
+                for value in _values(expr.args):
+                    readers[value].append(expr)
+        for value in _values((function.body,)):
+            readers[value].append(function)
+        threads = Target(source.target).option("threads", usable_cores(Path("/")))
+        return cls(calls, readers, _roofline(threads))
+
+    def multiply_adds(self, node: SourceNode) -> int:
+        """Return the multiply-adds of a node's products."""
+        return sum(map(multiply_adds, self.calls.get(node.name, ())))
+
+    def of_nodes(self, nodes: Sequence[SourceNode]) -> KernelWork | None:
+        """Return the work of a kernel that computes some nodes; None if nothing is known of them."""
+        calls = [call for node in nodes for call in self.calls.get(node.name, ())]
+        if not calls:
+            return None
+        inside = frozenset(calls)
+        read = (value for call in calls for value in _values(call.args))
+        entering = dict.fromkeys(value for value in read if _origin(value) not in inside)
+        leaving = {
+            value: None
+            for value, readers in self.readers.items()
+            if _origin(value) in inside and not inside.issuperset(readers)
+        }
+        moved = sum(_byte_count(value) for value in (*entering, *leaving))
+        bound = None
+        if self.roofline is not None and not any(map(is_quantized, calls)):
+            bound = self.roofline.seconds(2 * sum(map(least_multiply_adds, calls)), moved)
+        return KernelWork(2 * sum(map(multiply_adds, calls)), moved, bound)
+
+
+def describe_kernels(source: KernelSource, kernels: Sequence[EngineKernel]) -> tuple[ProfiledKernel, ...]:
+    """Return the kernels of an engine with their nodes and work.
+
+    Args:
+        source: Source of the engine's kernels.
+        kernels: Kernels in the order of execution, with the nodes that are known to be in each.
+    """
+    members = SourceGraph.of(source).assign(kernels)
+    work = None
+    with suppress(CompileError):  # of a domain that Intarsia does not read: names without numbers
+        work = SourceWork.of(source)
+    return tuple(_described(*pair, work) for pair in zip(kernels, members, strict=True))
+
+
+def _described(
+    kernel: EngineKernel, nodes: tuple[SourceNode, ...], work: SourceWork | None
+) -> ProfiledKernel:
+    if not nodes:
+        return ProfiledKernel(kernel.name, is_conversion=kernel.is_conversion)
+    named = next((node for node in nodes if node.name in kernel.nodes), nodes[0])
+    if work is None:
+        return ProfiledKernel(kernel.name, nodes, named)
+    largest = max(nodes, key=work.multiply_adds)
+    anchor = largest if work.multiply_adds(largest) else named
+    return ProfiledKernel(kernel.name, nodes, anchor, work.of_nodes(nodes))
+
+
+def _roofline(threads: int) -> Roofline | None:
+    """Return the roofline of this machine; None without the code generator that measures it."""
+    with suppress(CompileError):
+        return Roofline.measured(Isa.host(), threads)
+    return None
+
+
+def _values(args: Sequence[Expr]) -> list[Expr]:
+    """Return the tensors among arguments, fields of tuples included; functions are none."""
+    values: list[Expr] = []
+    waiting = list(reversed(args))
+    while waiting:
+        match waiting.pop():
+            case Tuple(fields=fields):
+                waiting += reversed(fields)
+            case Call() | Constant() | TupleGetItem() | Var() as value:
+                values.append(value)
+    return values
+
+
+def _origin(value: Expr) -> Expr:
+    """Return the call that a value is a field of, or the value."""
+    while isinstance(value, TupleGetItem):
+        value = value.tuple_value
+    return value
+
+
+def _byte_count(value: Expr) -> int:
+    """Return the bytes of a tensor; dimensions that are not known count as 1, strings as nothing."""
+    type_ = value.checked_type
+    if not isinstance(type_, TensorType) or type_.shape is None or type_.dtype is DType.STRING:
+        return 0
+    return prod(dim if isinstance(dim, int) else 1 for dim in type_.shape) * type_.dtype.numpy.itemsize
