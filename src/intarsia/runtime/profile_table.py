@@ -89,7 +89,9 @@ def profile_table(
         seconds, share = sum(group.seconds for group in rest), sum(group.share for group in rest)
         numbers = f"{seconds / scale:.1f} {unit}", f"{share:.1%}", "", "", "", ""
         lines.append((*numbers, f"... {len(rest)} more", "", ""))
+    sums = {name: f"{seconds / scale:.1f} {unit}" for name, seconds in totals.items()}
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths[0] = max(widths[0], *map(len, sums.values()))
     numeric = 6  # the first columns are numbers, aligned to the right
     table = [
         "  ".join(
@@ -98,8 +100,9 @@ def profile_table(
         ).rstrip()
         for line in lines
     ]
-    sums = [f"{f'{seconds / scale:.1f} {unit}'.rjust(widths[0])}  {name}" for name, seconds in totals.items()]
-    return "\n".join((*table, "", *sums, *notes))
+    return "\n".join(
+        (*table, "", *(f"{text.rjust(widths[0])}  {name}" for name, text in sums.items()), *notes)
+    )
 
 
 def _cells(group: ProfileGroup, scale: float, unit: str) -> tuple[str, ...]:

@@ -75,9 +75,10 @@ class SourceGraph:
             if not inputs and node.input:
                 constant.update(node.output)
                 continue
-            nodes[node.name] = SourceNode(node.name, node.op_type)
-            written |= dict.fromkeys(node.output, node.name)
-            read[node.name] = tuple(dict.fromkeys(written[name] for name in inputs if name in written))
+            node_name = node.name or node.output[0]  # as the importer names it
+            nodes[node_name] = SourceNode(node_name, node.op_type)
+            written |= dict.fromkeys(node.output, node_name)
+            read[node_name] = tuple(dict.fromkeys(written[name] for name in inputs if name in written))
         given = frozenset(item.name for item in graph.input if item.name not in initialized)
         return cls(nodes, written, read, given)
 

@@ -94,7 +94,8 @@ def _fused(
 
     There are none where it reads tensors that the source lacks: then its operator has to do.
     """
-    if not all(name in source.written or name in source.inputs for name in node.inputs):
+    is_bounded = all(name in source.written or name in source.inputs for name in node.inputs)
+    if not node.outputs or not is_bounded:
         return frozenset()
     read = {source.written[name] for name in node.inputs if name in source.written}
     members: set[str] = set()
