@@ -99,8 +99,8 @@ class Profile:
         """Return the rows grouped, the most expensive group first.
 
         Args:
-            by: "node" for each place, "kernel" for the places with the same code together, "module" for the
-                path of the anchors' names, "operator" for their operators.
+            by: "node" for the places with the same nodes together, "kernel" for those with the same code,
+                "module" for the path of the anchors' names, "operator" for their operators.
 
         Raises:
             UsageError: There is no such grouping.
@@ -168,7 +168,8 @@ def _group_key(row: ProfileRow, by: ProfileGrouping, number: int) -> tuple[str, 
     anchor = row.kernel.anchor
     match by:
         case ProfileGrouping.NODE:
-            return (str(number),)
+            nodes = (f"{node.name} {node.operator}" for node in row.kernel.nodes)
+            return (row.toolchain, *nodes) if row.kernel.nodes else (str(number),)
         case ProfileGrouping.KERNEL:
             return row.toolchain, row.kernel.name
         case ProfileGrouping.MODULE:

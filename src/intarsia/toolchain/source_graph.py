@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from intarsia.frontend.onnx.node_origin import origin_of
 from intarsia.runtime.kernel_profiler import SourceNode
 from intarsia.toolchain.onnx_port import parse_model
 
@@ -42,7 +43,8 @@ class SourceGraph:
     """Nodes of a model and their connections; those without variable inputs are left out.
 
     Attributes:
-        nodes: Nodes by name, in an executable order.
+        nodes: Nodes by their unique names, in an executable order. Several may stand for one node of the
+            model that the user has given: they are equal then.
         written: Name of the node that computes each tensor.
         read: Names of the nodes that each node reads from.
         inputs: Names of the model's inputs.
@@ -76,14 +78,14 @@ class SourceGraph:
                 constant.update(node.output)
                 continue
             node_name = node.name or node.output[0]  # as the importer names it
-            nodes[node_name] = SourceNode(node_name, node.op_type)
+            nodes[node_name] = SourceNode(origin_of(node), node.op_type)
             written |= dict.fromkeys(node.output, node_name)
             read[node_name] = tuple(dict.fromkeys(written[name] for name in inputs if name in written))
         given = frozenset(item.name for item in graph.input if item.name not in initialized)
         return cls(nodes, written, read, given)
 
-    def assign(self, kernels: Sequence[EngineKernel]) -> list[tuple[SourceNode, ...]]:
-        """Return the nodes of each kernel, with those that vanish in a kernel.
+    def assign(self, kernels: Sequence[EngineKernel]) -> list[tuple[str, ...]]:
+        """Return the unique names of the nodes of each kernel, with those that vanish in a kernel.
 
         A kernel without a node of its operators has those before its nodes, as a convolution that is named
         after the normalization behind it. A node that no kernel names is a part of the last kernel that
@@ -101,11 +103,11 @@ class SourceGraph:
             for name in self._before(kernel, owners):
                 owners[name].add(number)
         self._assign_others(owners)
-        members: list[list[SourceNode]] = [[] for _ in kernels]
-        for name, node in self.nodes.items():
+        members: list[list[str]] = [[] for _ in kernels]
+        for name in self.nodes:
             for number in owners[name]:
-                members[number].append(node)
-        return [tuple(nodes) for nodes in members]
+                members[number].append(name)
+        return [tuple(names) for names in members]
 
     def _assign_others(self, owners: defaultdict[str, set[int]]) -> None:
         """Give nodes without owners those of the nodes that they read, or that read them."""

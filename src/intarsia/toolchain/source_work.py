@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.roofline import Roofline
 from intarsia.op.work import is_quantized, multiply_adds
 from intarsia.runtime.kernel import KernelSource
-from intarsia.runtime.kernel_profiler import KernelWork, ProfiledKernel, SourceNode
+from intarsia.runtime.kernel_profiler import KernelWork, ProfiledKernel
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
@@ -59,13 +59,13 @@ class SourceWork:
         threads = Target(source.target).option("threads", usable_cores(Path("/")))
         return cls(calls, readers, _roofline(threads))
 
-    def multiply_adds(self, node: SourceNode) -> int:
-        """Return the multiply-adds of a node's products."""
-        return sum(map(multiply_adds, self.calls.get(node.name, ())))
+    def multiply_adds(self, name: str) -> int:
+        """Return the multiply-adds of the products of a node."""
+        return sum(map(multiply_adds, self.calls.get(name, ())))
 
-    def of_nodes(self, nodes: Sequence[SourceNode]) -> KernelWork | None:
+    def of_nodes(self, names: Sequence[str]) -> KernelWork | None:
         """Return the work of a kernel that computes some nodes; None if nothing is known of them."""
-        calls = [call for node in nodes for call in self.calls.get(node.name, ())]
+        calls = [call for name in names for call in self.calls.get(name, ())]
         if not calls:
             return None
         inside = frozenset(calls)
@@ -90,24 +90,35 @@ def describe_kernels(source: KernelSource, kernels: Sequence[EngineKernel]) -> t
         source: Source of the engine's kernels.
         kernels: Kernels in the order of execution, with the nodes that are known to be in each.
     """
-    members = SourceGraph.of(source).assign(kernels)
+    graph = SourceGraph.of(source)
+    members = graph.assign(kernels)
     work = None
     with suppress(CompileError):  # of a domain that Intarsia does not read: names without numbers
         work = SourceWork.of(source)
-    return tuple(_described(*pair, work) for pair in zip(kernels, members, strict=True))
+    counts = Counter(name for names in members for name in names)
+    shared = frozenset(name for name, count in counts.items() if count > 1)
+    pairs = zip(kernels, members, strict=True)
+    return tuple(_described(kernel, names, graph, work, shared) for kernel, names in pairs)
 
 
 def _described(
-    kernel: EngineKernel, nodes: tuple[SourceNode, ...], work: SourceWork | None
+    kernel: EngineKernel,
+    names: tuple[str, ...],
+    graph: SourceGraph,
+    work: SourceWork | None,
+    shared: frozenset[str],
 ) -> ProfiledKernel:
-    if not nodes:
+    """Return a kernel; nothing is known of its part of the work of nodes that several kernels share."""
+    if not names:
         return ProfiledKernel(kernel.name, is_conversion=kernel.is_conversion)
-    named = next((node for node in nodes if node.name in kernel.nodes), nodes[0])
+    nodes = tuple(dict.fromkeys(graph.nodes[name] for name in names))
+    anchor = next((name for name in names if name in kernel.nodes), names[0])
     if work is None:
-        return ProfiledKernel(kernel.name, nodes, named)
-    largest = max(nodes, key=work.multiply_adds)
-    anchor = largest if work.multiply_adds(largest) else named
-    return ProfiledKernel(kernel.name, nodes, anchor, work.of_nodes(nodes))
+        return ProfiledKernel(kernel.name, nodes, graph.nodes[anchor])
+    largest = max(names, key=work.multiply_adds)
+    anchor = largest if work.multiply_adds(largest) else anchor
+    known_work = work.of_nodes(names) if shared.isdisjoint(names) else None
+    return ProfiledKernel(kernel.name, nodes, graph.nodes[anchor], known_work)
 
 
 def _roofline(threads: int) -> Roofline | None:

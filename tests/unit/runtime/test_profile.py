@@ -109,3 +109,9 @@ def test_the_trace_is_written_as_a_file(tmp_path: Path) -> None:
         2.0,
         {"nodes": ["block/conv"]},
     )
+
+
+def test_several_kernels_of_one_node_are_one_row_by_node() -> None:
+    rows = [ProfileRow("native", "main", ProfiledKernel(name, (CONV,), CONV), 1, 1e-6) for name in "ab"]
+    (group,) = Profile(tuple(rows), 2e-6, 0.0, 2e-6, 1).groups("node")
+    assert (group.name, group.detail, group.calls, group.flop) == ("block/conv", "a and 1 more", 2, None)

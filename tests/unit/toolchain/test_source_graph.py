@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from tests.onnx_models import model_of
 
+from intarsia import to_onnx
+from intarsia.ir import Function, IRModule, Span, TensorType, Var
+from intarsia.op import call
+from intarsia.runtime.kernel_profiler import SourceNode
 from intarsia.toolchain.source_graph import EngineKernel, SourceGraph
 
 CHAIN = SourceGraph.of_graph(
@@ -27,7 +31,7 @@ CHAIN = SourceGraph.of_graph(
 
 
 def assigned(*kernels: EngineKernel) -> list[list[str]]:
-    return [[node.name for node in nodes] for nodes in CHAIN.assign(kernels)]
+    return [list(names) for names in CHAIN.assign(kernels)]
 
 
 def kernel(*nodes: str, operators: str = "") -> EngineKernel:
@@ -74,3 +78,13 @@ def test_constants_are_no_nodes() -> None:
 def test_nodes_without_names_have_those_of_their_first_outputs() -> None:
     graph = model_of("g (float[2] x) => (float[2] y) { a = Neg(x) y = Neg(a) }").graph
     assert list(SourceGraph.of_graph(graph).nodes) == ["a", "y"]
+
+
+def test_the_parts_of_an_imported_node_are_that_node() -> None:
+    x = Var("x", checked_type=TensorType((2,), "float32"))  # type: ignore[arg-type]  # the spelling is accepted
+    span = Span("model", "gelu", "Gelu")
+    parts = call("Neg", call("Exp", x, span=span), span=span)
+    model = to_onnx(IRModule.from_expr(Function((x,), parts)))
+    nodes = SourceGraph.of_graph(model.graph).nodes
+    assert list(nodes) == ["gelu", "gelu_1"]
+    assert list(nodes.values()) == [SourceNode("gelu", "Exp"), SourceNode("gelu", "Neg")]

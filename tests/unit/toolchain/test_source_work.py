@@ -82,3 +82,11 @@ def test_a_kernel_without_nodes_has_no_work(source_of: SourceOf) -> None:
         product(source_of), [kernel("a", "product", "relu", "neg"), EngineKernel("b", is_conversion=True)]
     )
     assert (second.work, second.anchor, second.is_conversion) == (None, None, True)
+
+
+def test_of_a_node_that_several_kernels_share_no_part_of_the_work_is_known(source_of: SourceOf) -> None:
+    kernels = describe_kernels(
+        product(source_of), [kernel("a", "product"), kernel("b", "product", "relu", "neg")]
+    )
+    assert [item.work for item in kernels] == [None, None]
+    assert [item.anchor.name for item in kernels if item.anchor is not None] == ["product", "product"]
