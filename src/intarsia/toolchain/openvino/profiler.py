@@ -1,7 +1,8 @@
 """The profiler of OpenVINO: a compiled model of its own with `PERF_COUNT`.
 
 OpenVINO keeps the mean time of each node over all runs since it was compiled, in whole microseconds, and no
-start times. So every run gets the means of the runs that count, one node after the other.
+start times. So every run gets the means of the runs that count, scaled to the time of that run, one node after
+the other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from intarsia.runtime.kernel_profiler import KernelEvent, KernelRuns
 from intarsia.toolchain.source_graph import EngineKernel, SourceGraph
 from intarsia.toolchain.source_work import describe_kernels
 
-_NOTE: Final = "openvino reports means over all runs, disturbed ones included, cut to whole microseconds"
+_NOTE: Final = "openvino reports means over all runs, cut to whole microseconds: they are scaled to each run"
 _REORDER: Final = "Reorder"
 _PRODUCTS: Final = frozenset({"MatMul", "Gemm"})
 _OPERATORS: Final = {
@@ -67,29 +68,30 @@ class OpenVinoProfiler:
     def __init__(self, kernel: CountingKernel, compiled: Any) -> None:
         self._kernel = kernel
         self._compiled = compiled
-        self._starts: list[int] = []
+        self._spans: list[tuple[int, int]] = []
         self._forgotten = 0
         self._before: Sequence[NodeTime] = ()
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `KernelProfiler.run`."""
-        self._starts.append(time.perf_counter_ns())
-        return self._kernel.run(inputs, outputs)
+        start = time.perf_counter_ns()
+        results = self._kernel.run(inputs, outputs)
+        self._spans.append((start, time.perf_counter_ns()))
+        return results
 
     def forget_runs(self) -> None:
         """As `KernelProfiler.forget_runs`."""
-        self._forgotten = len(self._starts)
+        self._forgotten = len(self._spans)
         self._before = self._node_times()
 
     def stop(self) -> KernelRuns:
         """As `KernelProfiler.stop`."""
         graph = SourceGraph.of(self._kernel.source)
-        times = mean_nanoseconds(self._node_times(), self._before, len(self._starts), self._forgotten)
+        times = mean_nanoseconds(self._node_times(), self._before, len(self._spans), self._forgotten)
         layers = _source_layers(self._compiled)
         kernels = [_kernel(node, layers.get(node.name, (node.name,)), graph) for node, _ in times]
         self._kernel.close()
-        lengths = [nanoseconds for _, nanoseconds in times]
-        runs = tuple(_events(start, lengths) for start in self._starts[self._forgotten :])
+        runs = scaled_events([mean for _, mean in times], self._spans[self._forgotten :])
         return KernelRuns(describe_kernels(self._kernel.source, kernels), runs, (_NOTE,))
 
     def _node_times(self) -> Sequence[NodeTime]:
@@ -146,9 +148,25 @@ def _kernel(node: NodeTime, layers: Sequence[str], graph: SourceGraph) -> Engine
     return EngineKernel(f"{node.operator} {node.kernel}", members, operators, is_conversion)
 
 
-def _events(start: int, lengths: Sequence[int]) -> tuple[KernelEvent, ...]:
+def scaled_events(
+    means: Sequence[int], spans: Sequence[tuple[int, int]]
+) -> tuple[tuple[KernelEvent, ...], ...]:
+    """Return the events of each run: mean times, longer in a longer run, one node after the other.
+
+    Args:
+        means: Mean nanoseconds of each node.
+        spans: Start and end of each run in nanoseconds.
+    """
+    whole = sum(end - start for start, end in spans)
+    return tuple(
+        _events(start, [mean * (end - start) * len(spans) / whole for mean in means]) for start, end in spans
+    )
+
+
+def _events(start: int, lengths: Sequence[float]) -> tuple[KernelEvent, ...]:
     events = []
     for number, length in enumerate(lengths):
-        events.append(KernelEvent(number, start, start + length))
-        start += length
+        end = start + round(length)
+        events.append(KernelEvent(number, start, end))
+        start = end
     return tuple(events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intarsia.toolchain.openvino.profiler import NodeTime, mean_nanoseconds
+from intarsia.toolchain.openvino.profiler import NodeTime, mean_nanoseconds, scaled_events
 
 
 def node(name: str, microseconds: int) -> NodeTime:
@@ -19,3 +19,10 @@ def test_nodes_without_time_are_left_out() -> None:
     means = mean_nanoseconds([node("a", 0), node("b", 2)], [], runs=4, forgotten=0)
     assert means == [(node("b", 2), 2000)]
     assert mean_nanoseconds([node("a", 5)], [node("a", 5)], runs=2, forgotten=2) == []
+
+
+def test_means_are_scaled_to_each_run() -> None:
+    fast, slow = scaled_events([2000, 1000], [(0, 3000), (10_000, 19_000)])
+    assert [(event.start, event.end) for event in fast] == [(0, 1000), (1000, 1500)]
+    assert [(event.start, event.end) for event in slow] == [(10_000, 13_000), (13_000, 14_500)]
+    assert scaled_events([1], []) == ()
