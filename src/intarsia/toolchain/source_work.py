@@ -56,17 +56,18 @@ class SourceWork:
                     readers[value].append(expr)
         for value in _values((function.body,)):
             readers[value].append(function)
-        threads = Target(source.target).option("threads", usable_cores(Path("/")))
-        return cls(calls, readers, _roofline(threads))
+        target = Target(source.target)
+        threads = target.option("threads", usable_cores(Path("/")))
+        return cls(calls, readers, _roofline(threads) if target.kind == "cpu" else None)
 
     def multiply_adds(self, name: str) -> int:
         """Return the multiply-adds of the products of a node."""
         return sum(map(multiply_adds, self.calls.get(name, ())))
 
     def of_nodes(self, names: Sequence[str]) -> KernelWork | None:
-        """Return the work of a kernel that computes some nodes; None if nothing is known of them."""
+        """Return the work of a kernel that computes some nodes; None if a node or a shape is not known."""
         calls = [call for name in names for call in self.calls.get(name, ())]
-        if not calls:
+        if not calls or not all(map(_is_static, calls)):
             return None
         inside = frozenset(calls)
         read = (value for call in calls for value in _values(call.args))
@@ -122,10 +123,15 @@ def _described(
 
 
 def _roofline(threads: int) -> Roofline | None:
-    """Return the roofline of this machine; None without the code generator that measures it."""
-    with suppress(CompileError):
+    """Return the roofline of this machine; None without the code generator or the memory to measure it."""
+    with suppress(CompileError, MemoryError):
         return Roofline.measured(Isa.host(), threads)
     return None
+
+
+def _is_static(call: Call) -> bool:
+    types = [call.checked_type, *(arg.checked_type for arg in call.args)]
+    return all(not isinstance(type_, TensorType) or type_.is_static for type_ in types)
 
 
 def _values(args: Sequence[Expr]) -> list[Expr]:
@@ -149,8 +155,8 @@ def _origin(value: Expr) -> Expr:
 
 
 def _byte_count(value: Expr) -> int:
-    """Return the bytes of a tensor; dimensions that are not known count as 1, strings as nothing."""
+    """Return the bytes of a tensor of known shape; strings and other values count as nothing."""
     type_ = value.checked_type
-    if not isinstance(type_, TensorType) or type_.shape is None or type_.dtype is DType.STRING:
+    if not isinstance(type_, TensorType) or not type_.is_static or type_.dtype is DType.STRING:
         return 0
-    return prod(dim if isinstance(dim, int) else 1 for dim in type_.shape) * type_.dtype.numpy.itemsize
+    return prod(type_.static_shape) * type_.dtype.numpy.itemsize

@@ -80,11 +80,13 @@ def test_a_profiler_computes_the_same_and_leaves_nothing_behind(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_toolchain_without_a_profiler_has_one_row() -> None:
+def test_an_engine_without_a_profiler_has_one_row_with_all_nodes() -> None:
     module = ia.from_onnx(model_of(GRAPH, **WEIGHTS))
     profile = ia.build(partition_whole(module, Target("cpu -toolchain=reference"))).profile(X, repeats=2)
     (row,) = profile.rows
-    assert (row.toolchain, row.kernel.nodes, row.flop) == ("reference", (), None)
+    assert {node.name for node in row.kernel.nodes} == NAMES
+    assert (row.toolchain, row.kernel.name, row.calls) == ("reference", "reference", 1)
+    assert row.flop == 2 * 16 * 3 * 46 * 46 + 2 * 1024 * 10
 
 
 def test_an_artifact_keeps_the_names(tmp_path: Path) -> None:

@@ -90,3 +90,10 @@ def test_of_a_node_that_several_kernels_share_no_part_of_the_work_is_known(sourc
     )
     assert [item.work for item in kernels] == [None, None]
     assert [item.anchor.name for item in kernels if item.anchor is not None] == ["product", "product"]
+
+
+def test_of_shapes_that_are_known_at_run_time_only_no_work_is_known(source_of: SourceOf) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy"]
+    (only,) = describe_kernels(source_of("onnxruntime", nodes, infos[:1], infos[1:]), [kernel("a", "relu")])
+    assert only.work is None

@@ -71,6 +71,7 @@ def layer_differences_report(
     from intarsia.cli.arguments.program import main_inputs
     from intarsia.measure.judge.gate import Gate
     from intarsia.measure.layer_differences import LayeredProgram
+    from intarsia.measure.work import random_text
 
     for argument in arguments:
         if argument.is_artifact:
@@ -88,7 +89,7 @@ def layer_differences_report(
         )
         for number, argument in enumerate(arguments)
     ]
-    return _report(contenders, program, gate)
+    return _report(contenders, program, gate, random_text(module))
 
 
 def _contender(
@@ -116,7 +117,9 @@ def _contender(
     return _Contender(argument.text, outputs, layer_differences(program, gate, outputs))
 
 
-def _report(contenders: Sequence[_Contender], program: LayeredProgram, gate: Gate) -> Report:
+def _report(
+    contenders: Sequence[_Contender], program: LayeredProgram, gate: Gate, random_note: str
+) -> Report:
     records = [_record(contenders, number) for number in range(len(program.layers))]
     worst = sorted(range(len(records)), key=lambda number: -_excess(contenders, number))[:_MOST_ROWS]
     rows = [_cells(records[number], contenders) for number in sorted(worst)]
@@ -145,7 +148,7 @@ def _report(contenders: Sequence[_Contender], program: LayeredProgram, gate: Gat
     if wrong:
         first = wrong[0].first_wrong
         assert first is not None
-        error = VerificationError(f"{wrong[0].sentence()}: {first.report.message}")
+        error = VerificationError(f"{wrong[0].sentence()}: {first.report.message}", help=random_note)
     return Report(document, (Table(tuple(headers), tuple(rows), numeric), *lines), error)
 
 

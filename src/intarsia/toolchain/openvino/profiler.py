@@ -1,8 +1,8 @@
 """The profiler of OpenVINO: a compiled model of its own with `PERF_COUNT`.
 
 OpenVINO keeps the mean time of each node over all runs since it was compiled, in whole microseconds, and no
-start times. So every run gets the means of the runs that count, scaled to the time of that run, one node after
-the other.
+start times. So every run gets the means of the runs that count, scaled to the time of that run, one node
+after the other.
 """
 
 from __future__ import annotations
