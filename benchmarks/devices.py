@@ -112,8 +112,8 @@ def measure(size: int, toolchain: str, seconds: float, trace: Path | None) -> Ro
     calls: dict[str, Callable[[], object]] = {name: partial(exe, x) for name, exe in built.items()}
     comparison = time_interleaved(calls, TimingPolicy(repeats=200, max_seconds=seconds / len(calls)))
     two, mocks = comparison.ratio("two", "one"), comparison.ratio("mocks", "one")
-    rows = built["two"].profile(x).kernels
-    copied = sum(row.microseconds for row in rows if row.toolchain == "copy")
+    rows = built["two"].profile(x).rows
+    copied = sum(1e6 * row.seconds for row in rows if row.toolchain == "copy")
     if trace is not None:
         trace.write_text(built["two"].trace(x).to_chrome_trace())
     for exe in built.values():

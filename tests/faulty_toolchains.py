@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 import onnx
 
-from intarsia.ir import Function, IRModule
+from intarsia.ir import Call, Constant, Expr, Function, IRModule, rewrite
+from intarsia.op import call
 from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS, Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError
@@ -203,6 +204,23 @@ class Slow(Reference):
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
         return SlowKernel(super().load(source, blob), 0.0)
+
+
+class WrongTanh(Reference):
+    """Computes every Tanh one percent too large, wherever it is in a program."""
+
+    name: ClassVar[str] = "wrong_tanh"
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        changed = rewrite(function, _enlarged_tanh)
+        assert isinstance(changed, Function)
+        return super().compile(changed, target, module)
+
+
+def _enlarged_tanh(expr: Expr) -> Expr:
+    if isinstance(expr, Call) and str(expr.op) == "Tanh":
+        return call("Mul", expr, Constant(np.array(1.01, np.float32)))
+    return expr
 
 
 STUMBLING = (CrashesOnTanh, HangsOnTanh, WrongOnTanh, Slow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from tests.end_to_end.command_line import Outcome, process, within
-from tests.faulty_toolchains import FORGETFUL, Forgetful
+from tests.faulty_toolchains import FORGETFUL, Forgetful, WrongTanh
 from tests.onnx_models import model_of
 
 from intarsia import __version__, from_onnx
@@ -240,6 +241,26 @@ def test_compare(here: Path) -> None:
         assert low <= each["ratio"] <= high
 
 
+def test_compare_by_layers_names_the_wrong_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = """g (float[3,4] x) => (float[3,4] y) {
+        [first] a = Exp(x) [second] b = Tanh(a) [third] c = Neg(b) [last] y = Add(c, a)
+    }"""
+    onnx.save(model_of(graph), "m.onnx")
+    with TOOLCHAINS.holding(WrongTanh.name, WrongTanh):
+        names = ["m.onnx@wrong_tanh", "m.onnx@onnxruntime"]
+        outcome = within(["compare", *names, "--layers", "-q"])
+        document = within(["compare", *names, "--layers", "--json"]).out
+    assert outcome.code == 4
+    sentence = "m.onnx@wrong_tanh: the first wrong value is that of 'second' (Tanh)"
+    assert outcome.err.startswith(f"error: {sentence}: ")
+    assert f"{sentence}\nm.onnx@onnxruntime: no value exceeds its tolerance\n" in outcome.out
+    rows = [line.split() for line in outcome.out.splitlines()[1:5]]
+    assert [row[0] for row in rows] == ["first", "second", "third", "last"]
+    assert [row[5] for row in rows] == ["right", "wrong:", "wrong:", "wrong:"]
+    assert '"second"' in document
+
+
 @pytest.mark.slow
 def test_programs_that_differ(here: Path) -> None:
     within(["zoo", "export", "mnist", "--seed", "1", "-o", "other.onnx"])
@@ -349,9 +370,42 @@ def test_bench(here: Path) -> None:
     (found,) = outcome.document["programs"]
     low, high = found["latency_interval"]
     assert 0 < low <= found["latency_seconds"] <= high
-    assert [kernel["calls"] for kernel in found["profile"]["kernels"]] == [1]
+    assert {kernel["toolchain"] for kernel in found["profile"]["kernels"]} == {"onnxruntime"}
+    assert found["profile"]["end_to_end_seconds"] > 0
     shown = within(["bench", "tuned.intarsia", "mnist.onnx@reference", "--profile", "--budget", "0.1", "-q"])
     assert "kernels of mnist.onnx@reference:" in shown.out
+
+
+def test_profile(here: Path) -> None:
+    names = ["tuned.intarsia", "mnist.onnx@native"]
+    outcome = within(["profile", *names, "--runs", "4", "--json"])
+    assert outcome.code == 0
+    for program in outcome.document["programs"]:
+        nodes = {node["name"] for kernel in program["kernels"] for node in kernel["nodes"]}
+        assert {"block1/conv", "block2/conv", "dense"} <= nodes
+        assert all(kernel["flop"] is None or kernel["flop"] >= 0 for kernel in program["kernels"])
+    shown = within(["profile", *names, "--runs", "4", "--by", "module", "--top", "1", "-q"])
+    assert "kernels of mnist.onnx@native:\n" in shown.out
+    assert "... " in shown.out
+    compared = within(["profile", *names, "--runs", "4", "--compare", "-q"])
+    assert compared.code == 0
+    rows = {line.split("  ")[0] for line in compared.out.splitlines()}
+    assert {"block1/conv (+3)", "outside of kernels", "end to end"} <= rows
+
+
+def test_the_trace_of_a_profile(here: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    outcome = within(["profile", "mnist.onnx@native", "--runs", "4", "--trace", str(file), "-q"])
+    assert outcome.code == 0
+    assert f"wrote {file}: open it in" in outcome.out
+    events = json.loads(file.read_text())["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    (whole,) = (event for event in slices if event["name"] == "main_native")
+    inside = [event for event in slices if event["cat"] == "native"]
+    assert ["block1/conv" in event["args"]["nodes"] for event in inside].count(True) == 1
+    for event in inside:
+        assert whole["ts"] <= event["ts"] <= event["ts"] + event["dur"] <= whole["ts"] + whole["dur"]
+    assert {event["args"]["name"] for event in events if event["ph"] == "M"} == {"host"}
 
 
 def test_zoo() -> None:

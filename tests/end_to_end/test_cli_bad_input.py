@@ -220,6 +220,28 @@ CASES = {
         "zip.intarsia is an artifact or a folder, expected a model\n"
         "help: tune takes an .onnx file or zoo:NAME",
     ),
+    "profile by what there is not": (
+        ["profile", "good.onnx@reference", "--by", "layer"],
+        2,
+        "--by layer is no grouping\nhelp: choose one of node, kernel, module, operator",
+    ),
+    "profile of one program side by side": (
+        ["profile", "good.onnx@reference", "--compare"],
+        2,
+        "--compare takes two programs, but 1 are given\n"
+        "help: name two, such as MODEL@native and MODEL@onnxruntime",
+    ),
+    "trace of two programs": (
+        ["profile", "good.onnx@reference", "good.onnx@native", "--trace", "trace.json"],
+        2,
+        "--trace writes one program\nhelp: name one program, without --compare",
+    ),
+    "layers of an artifact": (
+        ["compare", "good.onnx@reference", "zip.intarsia", "--layers"],
+        2,
+        "--layers compiles models again, and zip.intarsia is an artifact\n"
+        "help: name models, such as MODEL@native and MODEL@onnxruntime",
+    ),
     "nothing to compare with": (
         ["compare", "good.onnx@reference"],
         2,

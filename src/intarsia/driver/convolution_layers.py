@@ -23,9 +23,9 @@ from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.native.plan import costs_of
 from intarsia.toolchain.native.simplified import simplified
-from intarsia.toolchain.native.source import source_function
 from intarsia.toolchain.native.source_context import source_context
 from intarsia.toolchain.native.toolchain import Native
+from intarsia.toolchain.source_function import source_function
 
 _DIRECT: Final = ConvolutionAlgorithm.DIRECT.value
 _CROP: Final = 18

@@ -7,14 +7,12 @@ from functools import cache
 from typing import Final
 
 from intarsia.ir import Call, Constant, IRModule, TensorType, post_order
-from intarsia.measure.work import multiply_adds, work_of
+from intarsia.measure.work import work_of
 from intarsia.native.bandwidth import measured_bandwidth
-from intarsia.native.graph.convolution_algorithm import transformable_shape
+from intarsia.native.least_work import least_multiply_adds
 from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
-
-_SAVED: Final = 4.0
-"""Factor by which F(4x4, 3x3), the fastest algorithm that is accurate enough, saves products."""
+from intarsia.op.work import multiply_adds
 
 _LEAST_PRODUCTS: Final = 1e8
 """Number of multiply-adds below which a program is not bound by arithmetic."""
@@ -72,7 +70,7 @@ def machine_bound(mod: IRModule, threads: int) -> MachineBound:
     ]
     if not all(map(_is_static, calls)):
         return MachineBound(0.0)
-    products = [multiply_adds(call) / (_SAVED if transformable_shape(call) else 1.0) for call in calls]
+    products = [least_multiply_adds(call) for call in calls]
     weights, kept = [_weight_bytes(call) for call in calls], _cached_bytes()
     streams = sum(weights) > _UNCACHED * kept
     if sum(products) < _LEAST_PRODUCTS and not streams:

@@ -49,7 +49,11 @@ class Roofline:
             flop_count: Number of its floating-point operations; negative if it is not known.
             bytes_moved: Bytes of the tensors that it reads and writes.
         """
-        return _CALL_SECONDS + max(max(0, flop_count) / self.peak, self.seconds_of_bytes(bytes_moved))
+        return _CALL_SECONDS + self.seconds(flop_count, bytes_moved)
+
+    def seconds(self, flop_count: float, bytes_moved: int) -> float:
+        """Return the least seconds of a kernel's arithmetic or of its reads and writes, without its start."""
+        return max(max(0.0, flop_count) / self.peak, self.seconds_of_bytes(bytes_moved))
 
     def seconds_of_bytes(self, bytes_moved: int) -> float:
         """Return the least seconds in which a kernel reads and writes its tensors, without its start."""

@@ -17,7 +17,6 @@ from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_save import save_artifact
 from intarsia.runtime.bound_call import BoundCall
 from intarsia.runtime.contents import Contents
-from intarsia.runtime.device_profile import device_profile
 from intarsia.runtime.devices.device import Device
 from intarsia.runtime.devices.open_devices import devices_of
 from intarsia.runtime.input_check import InputCheck, refuse_converted
@@ -25,7 +24,8 @@ from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.output_check import accept_outputs, check_result_shape, new_outputs
 from intarsia.runtime.plan import ExecutionPlan, Structure, TensorInfo
-from intarsia.runtime.profile import Nanoseconds, Profile, TimedKernels
+from intarsia.runtime.profile import Nanoseconds, Profile
+from intarsia.runtime.profiling_runs import ProfilingRuns
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.runners import Runner, new_runner
 from intarsia.runtime.self_test import SelfTest, largest_error
@@ -239,19 +239,26 @@ class Executable(ClosedOnExit):
         repeats: int = 20,
         warmup: int = 3,
         clock: Nanoseconds = time.perf_counter_ns,
+        inside: bool = True,
         **named: object,
     ) -> Profile:
         """Time every kernel over several runs of the program on the same inputs.
 
+        Toolchains report the kernels inside their engines, if they can. Their profilers run beside the
+        kernels of the program, which stay as they are; the first profile of a process measures the peak and
+        the bandwidth of the machine, in about a second.
+
         Args:
             *args: Inputs in order.
-            repeats: Runs that are timed, 1 or more.
-            warmup: Runs before them.
+            repeats: Number of runs that are timed, 1 or more: as many with the profilers as without.
+            warmup: Number of runs before them.
             clock: Function that returns the time in nanoseconds.
+            inside: Whether engines are profiled; else there is one row for each kernel of the plan.
             **named: Inputs by name.
 
         Raises:
-            UsageError: `repeats` is not positive, or an input does not fit.
+            UsageError: `repeats` is not positive, or it is closed.
+            InputError: An input does not fit.
             ExecutionError: A kernel failed.
         """
         if repeats < 1:
@@ -259,15 +266,9 @@ class Executable(ClosedOnExit):
         inputs = self._check.accept(args, named)
         with self._lock:
             self._prepare()
-            if self._devices:
-                recorder = Recorder(self.plan, self._named, clock)
-                runner = self._new_runner(self._named, recorder)
-                return device_profile(self._named, recorder, lambda: runner.run(inputs), repeats, warmup)
-            timed = TimedKernels(self._named, clock)
-            runner = self._new_runner(timed.kernels)
-            for _ in range(warmup):
-                runner.run(inputs)
-            return timed.profile(lambda: runner.run(inputs), repeats)
+            runs = ProfilingRuns(self.plan, self._named, clock, inside=inside)
+            runner = self._new_runner(runs.kernels_for(is_recorded=not self._devices), runs.recorder)
+            return runs.profile(lambda: runner.run(inputs), lambda: self._runner.run(inputs), repeats, warmup)
 
     def trace(self, /, *args: object, clock: Nanoseconds = time.perf_counter_ns, **named: object) -> Timeline:
         """Run the program once and record the start, end and device of each step.

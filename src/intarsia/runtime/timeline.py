@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 
+from intarsia.runtime.chrome_trace import TraceSlice, chrome_trace
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
@@ -64,27 +64,19 @@ class Timeline:
             reached = max(reached, event.end)
         return busy
 
+    @property
+    def slices(self) -> tuple[TraceSlice, ...]:
+        """The steps as slices of a trace, one row for each device."""
+        return tuple(
+            TraceSlice(
+                event.name, "copy" if event.is_copy else "kernel", event.device, event.start, event.end
+            )
+            for event in self.events
+        )
+
     def to_chrome_trace(self) -> str:
         """Return JSON of Chrome's trace event format, one row for each device; times in microseconds."""
-        rows = {name: row for row, name in enumerate(sorted({event.device for event in self.events}))}
-        names = [
-            {"name": "thread_name", "ph": "M", "pid": 0, "tid": row, "args": {"name": name}}
-            for name, row in rows.items()
-        ]
-        first = min((event.start for event in self.events), default=0)
-        steps = [
-            {
-                "name": event.name,
-                "cat": "copy" if event.is_copy else "kernel",
-                "ph": "X",
-                "pid": 0,
-                "tid": rows[event.device],
-                "ts": (event.start - first) / 1000,
-                "dur": (event.end - event.start) / 1000,
-            }
-            for event in self.events
-        ]
-        return json.dumps({"traceEvents": [*names, *steps], "displayTimeUnit": "ns"})
+        return chrome_trace(self.slices)
 
     def __str__(self) -> str:
         """Return a table, one line for each step: start and length in microseconds, device, name."""

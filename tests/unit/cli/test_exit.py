@@ -162,6 +162,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         "tune",
         "run",
         "bench",
+        "profile",
         "compare",
         "verify",
         "explain",

@@ -6,8 +6,9 @@ import numpy as np
 from tests.each_case import each_case
 
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var
-from intarsia.measure.work import Work, reduction_length, work_of
+from intarsia.measure.work import Work, work_of
 from intarsia.op import call
+from intarsia.op.work import reduction_length
 
 
 def x(*shape: int) -> Var:

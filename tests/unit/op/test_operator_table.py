@@ -16,7 +16,6 @@ from tests.each_case import each_case
 
 import intarsia
 from intarsia.ir import Constant, DType, Op, TensorType, Var
-from intarsia.measure.work import _LENGTHS, multiply_adds, reduction_length
 from intarsia.native.te.operators import compute_rules
 from intarsia.op import PINNED_OPSET, call, op_pattern
 from intarsia.op.evaluate import evaluate_call
@@ -34,6 +33,7 @@ from intarsia.op.operator_table import (
     operators_with,
 )
 from intarsia.op.opset import schema_of
+from intarsia.op.work import _LENGTHS, multiply_adds, reduction_length
 from intarsia.support.errors import InvalidModelError
 
 SOURCES = Path(intarsia.__file__).parent

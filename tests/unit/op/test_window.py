@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from intarsia.ir import Call, Constant, TensorType, Var
-from intarsia.measure.work import multiply_adds
 from intarsia.op import call
 from intarsia.op.window import AxisWindow, convolution_windows
+from intarsia.op.work import multiply_adds
 from intarsia.passes.simplify.windows import conv_with_less_taps
 
 CASES = 300

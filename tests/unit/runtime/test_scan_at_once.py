@@ -125,7 +125,7 @@ def test_recurrent_layers(cell: str, steps: int, batch: int, width: int, directi
 def test_profiles_and_traces_see_each_iteration() -> None:
     s, x = np.zeros(3, np.float32), np.ones((200, 3), np.float32)
     with native(running_sum(200)) as executable:
-        calls = {kernel.calls for kernel in executable.profile(s, x, repeats=1, warmup=0).kernels}
+        calls = {row.calls for row in executable.profile(s, x, repeats=1, warmup=0, inside=False).rows}
         assert 200 in calls
         assert len(executable.trace(s, x).events) >= 200
         np.testing.assert_allclose(executable(s, x)[0], [200, 200, 200])

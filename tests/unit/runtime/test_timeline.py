@@ -77,7 +77,7 @@ def test_a_run_without_devices() -> None:
 def test_the_profile_of_several_devices_has_rows_for_copies() -> None:
     with Executable(two_branches(("mock:0", "mock:1")), branch_kernels()) as exe:
         profile = exe.profile(X, repeats=3, warmup=1)
-    rows = {row.name: (row.toolchain, row.calls) for row in profile.kernels}
+    rows = {row.kernel.name: (row.toolchain, row.calls) for row in profile.rows}
     assert rows == {
         "kernel0": ("fake", 1),
         "kernel1": ("fake", 1),
@@ -85,5 +85,5 @@ def test_the_profile_of_several_devices_has_rows_for_copies() -> None:
         "copy from mock:0 to mock:1": ("copy", 1),
         "copy from mock:1 to mock:0": ("copy", 1),
     }
-    assert 0 <= profile.overhead_microseconds <= profile.microseconds
-    assert all(0 < row.microseconds <= profile.microseconds for row in profile.kernels)
+    assert 0 <= profile.overhead_seconds <= profile.seconds
+    assert all(0 < row.seconds <= profile.seconds for row in profile.rows)

@@ -155,7 +155,7 @@ def open_program(
     module = argument.import_model(shapes)
     for text in import_notes(module):
         note(text)
-    executable, chosen = _compile(module, target, threads, note)
+    executable, chosen = compile_model(module, target, threads, note)
     return Program(argument.text, target_text(chosen), executable, shapes, lambda: module)
 
 
@@ -207,9 +207,17 @@ def _parse_program(executable: Executable) -> IRModule:
     return parse_module(executable.program, executable.provenance.program_constants)
 
 
-def _compile(
+def compile_model(
     module: IRModule, target: Target | None, threads: int | None, note: Note
 ) -> tuple[Executable, Target]:
+    """Compile a whole program for a target, or for the first engine that supports it.
+
+    Returns:
+        The program, and the target that it is compiled for.
+
+    Raises:
+        CompileError, UnsupportedModelError: No toolchain supports it.
+    """
     if target is not None:
         return compile_whole(module, target), target
     refusals: list[IntarsiaError] = []

@@ -31,6 +31,28 @@ def open_programs(
         UsageError: A program is named twice, or toolchains or threads are given with artifacts only.
         IntarsiaError: A program cannot be opened.
     """
+    expanded = expand_programs(texts, toolchains, threads, trust)
+    return [
+        open_program(
+            argument,
+            shapes,
+            None,
+            None if argument.is_artifact else threads,
+            note,
+            trust if argument.is_artifact else TRUSTED,
+        )
+        for argument in expanded
+    ]
+
+
+def expand_programs(
+    texts: Sequence[str], toolchains: Sequence[str], threads: int | None, trust: Trust = TRUSTED
+) -> list[ModelArgument]:
+    """Return the programs that are named, a model without a toolchain once for each of `toolchains`.
+
+    Raises:
+        UsageError: A program is named twice, or options are given that apply to none of the programs.
+    """
     named = [ModelArgument.parse(text) for text in texts]
     if all(argument.is_artifact for argument in named):
         for argument in named:
@@ -43,17 +65,7 @@ def open_programs(
             raise UsageError(f"{argument.text} is named twice")
         if argument.target:
             parse_target(argument.target)  # fails for a wrong name before long imports
-    return [
-        open_program(
-            argument,
-            shapes,
-            None,
-            None if argument.is_artifact else threads,
-            note,
-            trust if argument.is_artifact else TRUSTED,
-        )
-        for argument in expanded
-    ]
+    return expanded
 
 
 def _expand_toolchains(argument: ModelArgument, toolchains: Sequence[str]) -> list[ModelArgument]:

@@ -1,8 +1,7 @@
-"""`intarsia bench`: latency of one call, and its profile by kernel."""
+"""`intarsia bench`: latency of one call, and where its time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,10 +15,8 @@ from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import duration_text, interval_text
 
 if TYPE_CHECKING:
-    from intarsia.cli.arguments.input import Array
     from intarsia.cli.arguments.program import Program
     from intarsia.measure.timing.timing import Timing
-    from intarsia.runtime.profile import Profile
 
 HEADERS = ("program", "toolchain", "median", "95 % interval", "spread", "calls")
 NUMERIC = frozenset({2, 4, 5})
@@ -50,6 +47,8 @@ def bench(
     """
     from intarsia.cli.arguments.program_list import open_programs
     from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.cli.commands.profile import profile_program
+    from intarsia.cli.reports.profile_report import profile_blocks
     from intarsia.driver.budget import parse_budget
     from intarsia.measure.timing.interleaved import time_interleaved
     from intarsia.measure.timing.timing import TimingPolicy
@@ -63,19 +62,15 @@ def bench(
     policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)
     with console.measuring() as on_round:
         timings = time_interleaved(calls, policy, on_round=on_round).timings
-    profiles = [_profile(p, a) for p, a in zip(programs, arrays, strict=True)] if profile else []
+    profiled = programs if profile else []
+    profiles = {item.name: profile_program(item, inputs, seed, console) for item in profiled}
     rows = tuple(_row(program, timings[program.name]) for program in programs)
     blocks: list[Block] = [Table(HEADERS, rows, NUMERIC)]
-    for program, kernel_profile in zip(programs, profiles, strict=False):
-        blocks += [f"kernels of {program.name}:", str(kernel_profile)]
+    blocks += profile_blocks(profiles)
     records = [_record(program, timings[program.name]) for program in programs]
-    for record, kernel_profile in zip(records, profiles, strict=False):
+    for record, kernel_profile in zip(records, profiles.values(), strict=False):
         record["profile"] = kernel_profile.to_json()
     return Report({"programs": records, "seed": seed}, tuple(blocks))
-
-
-def _profile(program: Program, arrays: Mapping[str, Array]) -> Profile:
-    return program.executable.profile(*(arrays[info.name] for info in program.executable.inputs))
 
 
 def _row(program: Program, timing: Timing) -> tuple[str, ...]:

@@ -36,6 +36,10 @@ def compare(
         typer.Argument(metavar="ARTIFACT|MODEL[@TOOLCHAIN]...", help=HELP, autocompletion=complete_model),
     ],
     *,
+    layers: Annotated[
+        bool,
+        typer.Option("--layers", help="Compare every value inside the models instead, without latencies."),
+    ] = False,
     toolchains: Toolchains,
     inputs: Inputs,
     shapes: Shapes,
@@ -49,6 +53,8 @@ def compare(
 
     Outputs on three input sets are compared with the reference results of the first program. Latencies are
     measured interleaved, on the first set.
+
+    With --layers every value inside the models is an output: the first one that is wrong names the operator.
     """
     from intarsia.cli.arguments.program_list import open_programs
     from intarsia.cli.arguments.shape import parse_shapes
@@ -59,6 +65,12 @@ def compare(
     from intarsia.measure.work import random_text
 
     console: Console = context.obj
+    if layers:
+        from intarsia.cli.arguments.program_list import expand_programs
+        from intarsia.cli.reports.layer_differences_report import layer_differences_report
+
+        arguments = expand_programs(models, toolchains, threads)
+        return layer_differences_report(arguments, parse_shapes(shapes), inputs, seed, threads, console.note)
     seconds = parse_budget(budget)
     trust = Trust(untrusted, require_signature)
     programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note, trust)

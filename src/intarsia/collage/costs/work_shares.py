@@ -8,7 +8,7 @@ from typing import Final
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
 from intarsia.ir import Call, TensorType, TupleType, Type
-from intarsia.measure.work import multiply_adds
+from intarsia.op.work import multiply_adds
 
 MULTIPLY_ADDS_PER_BYTE: Final = 4
 """Multiply-adds that take as long as moving a byte: a core's peak over its bandwidth, roughly, on CPUs."""

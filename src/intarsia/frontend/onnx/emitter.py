@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
+from intarsia.frontend.onnx.node_origin import write_origin
 from intarsia.frontend.onnx.value_names import (
     ABSENT_NAME,
     Environment,
@@ -281,6 +282,8 @@ class GraphEmitter:
         op_type, domain, attrs = _onnx_operator(call)
         bodies = [arg for arg in call.args if isinstance(arg, Function)]
         node = frame.graph.node.add(op_type=op_type, domain=domain, name=self._node_name(call))
+        if call.span is not None:
+            write_origin(node, call.span.node)
         for arg in call.args:
             if not isinstance(arg, Function):
                 node.input.append(single(self._names(arg, frame.names)))

@@ -13,7 +13,7 @@ from math import prod
 from typing import Final
 
 from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children, post_order
-from intarsia.measure.work import multiply_adds, reduction_length
+from intarsia.op.work import multiply_adds, reduction_length
 
 SMALL_SECONDS: Final = 0.5
 """Time in seconds within which onnx.reference computes a small program."""

@@ -17,7 +17,6 @@ A program with an operator that only onnxruntime has is computed by onnxruntime 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,9 +24,10 @@ from typing import Final, Self
 
 import numpy as np
 
-from intarsia.ir import AttrValue, Expr, Function, IRModule, Tuple
+from intarsia.ir import Expr, IRModule
 from intarsia.measure.judge.check_rules import exposed_values, output_checks
 from intarsia.measure.judge.definition_cost import SMALL_SECONDS, definition_seconds
+from intarsia.measure.judge.exposed_program import exposing
 from intarsia.measure.judge.gate_report import (
     Array,
     GateReport,
@@ -53,7 +53,6 @@ from intarsia.measure.work import Work, work_of
 from intarsia.op.opaque import OpaqueOperator, opaque_operators
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import ExecutionError, IntarsiaError
-from intarsia.support.free_names import numbered_names
 
 _PERTURBED_RUNS: Final = 2
 """Number of runs with perturbed weights and inputs that measure the noise."""
@@ -232,7 +231,7 @@ class Panel:
 
     def _session(self, judge: Judge) -> JudgeSession:
         if judge not in self._sessions:
-            session = JudgeSession(judge, _exposing(self.module, tuple(self._exposed.values())))
+            session = JudgeSession(judge, exposing(self.module, tuple(self._exposed.values())))
             self._sessions[judge] = self._stack.enter_context(session)
         return self._sessions[judge]
 
@@ -369,21 +368,3 @@ def _widest(first: Array | None, second: Array | None) -> Array | None:
     if first is None or second is None:
         return first
     return np.maximum(first, second)
-
-
-def _exposing(module: IRModule, exprs: Sequence[Expr]) -> IRModule:
-    """Return the program with further values as outputs."""
-    if not exprs:
-        return module
-    main = module["main"]
-    fields = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
-    attrs = main.attrs.updated(output_names=_with_fresh_names(main.attrs.get("output_names"), len(exprs)))
-    return module.with_function("main", Function(main.params, Tuple((*fields, *exprs)), attrs))
-
-
-def _with_fresh_names(names: AttrValue | None, count: int) -> tuple[str, ...] | None:
-    """Return the names of outputs and `count` further names; None if the outputs have no names."""
-    if not isinstance(names, tuple):
-        return None
-    kept = tuple(map(str, names))
-    return (*kept, *itertools.islice(numbered_names("exposed_", kept), count))

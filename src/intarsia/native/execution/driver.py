@@ -17,6 +17,7 @@ from intarsia.native.execution.driver_text import (
     PARALLEL_FOR,
     RUN_CALLS,
     STOP_WORKERS,
+    TIMESTAMP,
     WORKER,
     driver_identity,
     driver_text,
@@ -44,13 +45,16 @@ class Driver:
         stop_workers: Function that makes the workers of a pool record end.
         parallel_for: Address of the function that kernels call for parallel loops.
         worker: Address of the function that a worker thread runs.
+        timestamp: Address of a kernel that writes the nanoseconds of CLOCK_MONOTONIC to an int64.
+        code: The code itself, which stays loaded as long as this object lives.
     """
 
     run_calls: Callable[[int, int, int], None]
     stop_workers: Callable[[int], None]
     parallel_for: int
     worker: int
-    _code: LoadedCode
+    timestamp: int
+    code: LoadedCode
 
 
 @functools.cache
@@ -97,4 +101,4 @@ def _load(object_code: bytes) -> Driver:
             help="build the artifact again with this version",
         )
     run, stop = _RUN(symbols[RUN_CALLS]), _STOP(symbols[STOP_WORKERS])
-    return Driver(run, stop, symbols[PARALLEL_FOR], symbols[WORKER], code)
+    return Driver(run, stop, symbols[PARALLEL_FOR], symbols[WORKER], symbols[TIMESTAMP], code)

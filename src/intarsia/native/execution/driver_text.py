@@ -32,6 +32,7 @@ RUN_CALLS: Final = "intarsia_run_calls"
 PARALLEL_FOR: Final = "intarsia_parallel_for"
 WORKER: Final = "intarsia_worker"
 STOP_WORKERS: Final = "intarsia_stop_workers"
+TIMESTAMP: Final = "intarsia_timestamp"
 IDENTITY: Final = "intarsia_driver_identity"
 IDENTITY_BYTES: Final = 2 * DIGEST_BYTES
 
@@ -129,6 +130,16 @@ leave:
 }
 """
 
+# A kernel like any other: profiles put calls of it between those of a table, whose own code stays as it is.
+_TIMESTAMP: Final = """
+define void @intarsia_timestamp(ptr %arguments, ptr %runtime) nounwind {
+  %stamp_at = load ptr, ptr %arguments
+  %time = call i64 @now()
+  store i64 %time, ptr %stamp_at
+  ret void
+}
+"""
+
 
 def driver_text(architecture: str) -> str:
     """Return the driver's LLVM module for an architecture ("x86_64" or "aarch64").
@@ -136,8 +147,8 @@ def driver_text(architecture: str) -> str:
     It uses no vector instructions, and contains a digest of itself under the name IDENTITY.
     """
     machine = _MACHINES[architecture]
-    template = "".join((_LINKAGE, CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT, WORKER_TEXT, _RUN_CALLS))
-    text = Template(template).substitute(
+    parts = (_LINKAGE, CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT, WORKER_TEXT, _RUN_CALLS, _TIMESTAMP)
+    text = Template("".join(parts)).substitute(
         pause=machine.pause,
         declare_pause=machine.declare_pause,
         futex=machine.futex,

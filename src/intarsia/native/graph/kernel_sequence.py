@@ -132,7 +132,8 @@ class KernelSequence:
         if group.decision.packing and blocked is None and product is None:
             kernel = replace(kernel, dag=with_packing(kernel.dag, group.decision.packing))
         names = [step.op.name.lower() for step in steps[:_NAMED_STEPS]]
-        self._append(kernel, names if product is None else [*names, product.library], outputs, product)
+        nodes = tuple(dict.fromkeys(step.call.span.node for step in steps if step.call.span is not None))
+        self._append(kernel, names if product is None else [*names, product.library], outputs, product, nodes)
 
     def join_in_place(self, step: KernelStep) -> bool:
         """Let kernels write the arguments of a Concat in place, if all have one layout.
@@ -282,7 +283,7 @@ class KernelSequence:
         copy = len(self.values)
         self.values.append(RegionValue(value.type, copy, order=order))
         conversion = converted(value, number, order)
-        self._append(conversion, [conversion.dag.outputs[0].op.name], (copy,))
+        self._append(conversion, [conversion.dag.outputs[0].op.name], (copy,), is_conversion=True)
         return copy
 
     def _append(
@@ -291,6 +292,9 @@ class KernelSequence:
         names: Sequence[str],
         outputs: tuple[int, ...],
         product: LibraryProduct | None = None,
+        nodes: tuple[str, ...] = (),
+        *,
+        is_conversion: bool = False,
     ) -> None:
         inputs, constants = {}, {}
         key = structural_key(kernel.dag)
@@ -304,7 +308,19 @@ class KernelSequence:
         name, group = "_".join((*names, *algorithm_names(dag), key[:_KEY_LENGTH])), self._group
         threads = group.decision.threads
         self.kernels.append(
-            KernelPlan(dag, inputs, constants, outputs, name, product, group.key, group.rule_key, threads)
+            KernelPlan(
+                dag,
+                inputs,
+                constants,
+                outputs,
+                name,
+                product,
+                group.key,
+                group.rule_key,
+                threads,
+                nodes,
+                is_conversion,
+            )
         )
 
     def _array(self, source: Source) -> Array | None:

@@ -74,6 +74,8 @@ class KernelPlan:
         group: Key of the fusion group that it computes, or for which it converts a layout; "" for results.
         rule_group: Key of the group that the rules would make of its last step, without a decision.
         threads: Number of threads that it is compiled for; None for those of the region.
+        nodes: Names of the nodes of the source that it computes, from the spans of their calls.
+        is_conversion: Whether it copies a value into another layout, which no node of the source says.
     """
 
     dag: ComputeDAG
@@ -85,6 +87,8 @@ class KernelPlan:
     group: str = ""
     rule_group: str = ""
     threads: int | None = None
+    nodes: tuple[str, ...] = ()
+    is_conversion: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,7 +44,7 @@ from intarsia.toolchain.native.region import (
 from intarsia.toolchain.native.region_check import check_region
 
 _LINE: Final = re.compile(rb"[^\n]*\n")
-_FORMAT: Final = f"intarsia native region 3, version {VERSION}"
+_FORMAT: Final = f"intarsia native region 4, version {VERSION}"
 _MOST_PADDING: Final = 64
 """How many times as large a packed weight may be as the weight: a tile of 64 of which one lane is used."""
 _SMALL: Final = 1 << 20
@@ -195,13 +195,22 @@ def _written(argument: Argument) -> list[Any]:
 
 
 def _call_record(call: RegionCall) -> list[Any]:
-    return [call.kernel, [_written(item) for item in call.arguments], call.group, call.computation]
+    arguments = [_written(item) for item in call.arguments]
+    names = [call.name, list(call.nodes), call.is_conversion]
+    return [call.kernel, arguments, call.group, call.computation, *names]
 
 
 def _call(record: object, where: str) -> RegionCall:
-    kernel, given, group, computation = as_list(record, where)
-    arguments = tuple(_argument(each) for each in as_list(given, where))
-    return RegionCall(as_count(kernel, where), arguments, as_text(group, where), as_text(computation, where))
+    kernel, given, group, computation, name, nodes, is_conversion = as_list(record, where)
+    return RegionCall(
+        as_count(kernel, where),
+        tuple(_argument(each) for each in as_list(given, where)),
+        as_text(group, where),
+        as_text(computation, where),
+        as_text(name, where),
+        tuple(as_text(node, where) for node in as_list(nodes, where)),
+        as_truth(is_conversion, where),
+    )
 
 
 def _copy(record: object, where: str) -> tuple[int, Argument]:

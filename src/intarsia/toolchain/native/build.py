@@ -138,7 +138,13 @@ class _Build:
         ]
         written = [self.argument(value) for value in kernel.outputs]
         return RegionCall(
-            self._positions[key], (*given, *written), kernel.rule_group, self._computations[kernel.dag]
+            self._positions[key],
+            (*given, *written),
+            kernel.rule_group,
+            self._computations[kernel.dag],
+            kernel.name,
+            kernel.nodes,
+            kernel.is_conversion,
         )
 
     def argument(self, root: int) -> Argument:

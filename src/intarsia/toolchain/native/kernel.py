@@ -7,12 +7,11 @@ Memory. Values between kernels are in an arena of the kernel's own, so that it r
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
-from statistics import median
-from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from intarsia.native.execution.call_table import BufferRef, CallTable, KernelCal
 from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.native.execution.timed_table import TimedTable
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.aligned_memory import allocate_aligned
@@ -30,6 +30,9 @@ from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
 from intarsia.toolchain.native.libraries import library_symbols
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionPort
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.native.profiler import NativeProfiler
 
 
 class NativeKernel:
@@ -188,11 +191,22 @@ class NativeKernel:
         region = self._open_region()
         return tuple(region.results[: len(region.results) - region.hidden_results])
 
-    def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
-        """How long each call of the region takes, in its place among the others: medians, in seconds.
+    def start_profiler(self) -> NativeProfiler:
+        """As `ProfilableKernel.start_profiler`: the same calls with timestamps between them.
 
-        Calls are run one by one, so that each begins with what those before have left in caches, and ends
-        with a few microseconds of its own.
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        from intarsia.toolchain.native.profiler import NativeProfiler
+
+        region = self._open_region()
+        assert self._table is not None
+        timed, kernel = TimedTable(self._table), copy.copy(self)
+        kernel._table = timed.table
+        return NativeProfiler(kernel, region, timed)
+
+    def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
+        """Return the seconds of each call of the region, in its position among the others: medians.
 
         Args:
             inputs: Inputs, as in `run`.
@@ -201,18 +215,12 @@ class NativeKernel:
         Raises:
             UsageError: The kernel is closed.
         """
-        region = self._open_region()
-        kept = self.run(inputs, [None] * (len(region.results) - region.hidden_results))
-        assert self._table is not None
-        tables = [CallTable((call,)) for call in self._table.calls]
-        spent: list[list[float]] = [[] for _ in tables]
-        for _ in range(repeats):
-            for table, seconds in zip(tables, spent, strict=True):
-                begin = perf_counter()
-                table.run(self._pool, self._addresses[: table.slots])
-                seconds.append(perf_counter() - begin)
-        del kept  # until now calls have written there
-        return [median(seconds) for seconds in spent]
+        results = len(self._open_region().results) - self._open_region().hidden_results
+        profiler = self.start_profiler()
+        for _ in range(repeats + 1):
+            profiler.run(inputs, [None] * results)
+        times = profiler.call_nanoseconds()[1:]  # the first run meets cold caches
+        return [float(value) * 1e-9 for value in np.median(times, axis=0)]
 
     def _bind(self, position: int, value: Value, port: RegionPort) -> Array:
         """The value, or an aligned copy of it; its address is noted."""

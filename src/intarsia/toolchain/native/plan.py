@@ -31,8 +31,8 @@ from intarsia.toolchain.native.counted_result import CountedResult
 from intarsia.toolchain.native.index_check import IndexCheck
 from intarsia.toolchain.native.libraries import library_trouble
 from intarsia.toolchain.native.simplified import simplified
-from intarsia.toolchain.native.source import source_function
 from intarsia.toolchain.native.source_context import source_context
+from intarsia.toolchain.source_function import source_function
 
 
 @dataclass(frozen=True, slots=True)

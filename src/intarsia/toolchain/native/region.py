@@ -97,12 +97,18 @@ class RegionCall:
         arguments: Arrays that the kernel is given.
         group: Key of the group of the rules that the call computes (`KernelPlan.rule_group`).
         computation: Key of what it computes (`structural_key`).
+        name: Name of the kernel in profiles (`KernelPlan.name`).
+        nodes: Names of the nodes of the source that the call computes.
+        is_conversion: Whether it copies a value into another layout.
     """
 
     kernel: int
     arguments: tuple[Argument, ...]
     group: str = ""
     computation: str = ""
+    name: str = ""
+    nodes: tuple[str, ...] = ()
+    is_conversion: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

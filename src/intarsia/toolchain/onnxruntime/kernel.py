@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import math
+import tempfile
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.array_address import array_address
-from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.support.forks import prevent_destruction, reset_in_children
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver_all
@@ -25,6 +27,9 @@ from intarsia.toolchain.onnxruntime.forests import refuse_mislabelled_forests
 from intarsia.toolchain.onnxruntime.message import onnxruntime_message
 from intarsia.toolchain.onnxruntime.session import create_session
 
+if TYPE_CHECKING:
+    from intarsia.toolchain.onnxruntime.profiler import OnnxruntimeProfiler
+
 
 def load_kernel(source: KernelSource) -> Kernel:
     """The kernel of a source.
@@ -32,13 +37,41 @@ def load_kernel(source: KernelSource) -> Kernel:
     Raises:
         CompileError: onnxruntime refuses the source.
     """
-    session, lent, inputs, outputs = _open(source)
+    return _kernel(source, *_open(source))
+
+
+def _kernel(
+    source: KernelSource,
+    session: Any,
+    lent: object,
+    inputs: tuple[Port, ...],
+    outputs: tuple[Port, ...],
+) -> BoundKernel | FedKernel:
     if all(port.is_plain for port in (*inputs, *outputs)):
         return BoundKernel(source, session, lent, inputs, outputs)
     return FedKernel(source, session, lent, inputs)
 
 
-def _open(source: KernelSource) -> tuple[Any, object, tuple[Port, ...], tuple[Port, ...]]:
+def start_profiler(source: KernelSource) -> OnnxruntimeProfiler:
+    """Start the profiler of a kernel, with a session of its own.
+
+    Raises:
+        CompileError: onnxruntime refuses the source.
+    """
+    from intarsia.toolchain.onnxruntime.profiler import OnnxruntimeProfiler
+
+    folder = tempfile.TemporaryDirectory(prefix="intarsia-profile-")
+    try:
+        session, lent, inputs, outputs = _open(source, Path(folder.name))
+    except CompileError:
+        folder.cleanup()
+        raise
+    return OnnxruntimeProfiler(_kernel(source, session, lent, inputs, outputs), session, folder)
+
+
+def _open(
+    source: KernelSource, profile_folder: Path | None = None
+) -> tuple[Any, object, tuple[Port, ...], tuple[Port, ...]]:
     """Create the session of a source; also what it borrows, and its ports."""
     model = parse_model(source, "onnxruntime")
     refuse_mislabelled_forests(model.graph)
@@ -47,7 +80,7 @@ def _open(source: KernelSource) -> tuple[Any, object, tuple[Port, ...], tuple[Po
         put_identity_behind_inputs(model.graph)
     inputs, outputs = input_ports(model.graph), output_ports(model.graph)
     refuse_packed("onnxruntime", (*inputs, *outputs))
-    session, lent = create_session(model, source)
+    session, lent = create_session(model, source, profile_folder)
     return session, lent, inputs, outputs
 
 
@@ -86,6 +119,10 @@ class BoundKernel:
     def blob(self) -> bytes | None:
         """None: a session is quickly made from its source."""
         return None
+
+    def start_profiler(self) -> OnnxruntimeProfiler:
+        """As `ProfilableKernel.start_profiler`."""
+        return start_profiler(self.source)
 
     def close(self) -> None:
         """Let go of the session."""
@@ -167,6 +204,10 @@ class FedKernel:
     def blob(self) -> bytes | None:
         """None: a session is quickly made from its source."""
         return None
+
+    def start_profiler(self) -> OnnxruntimeProfiler:
+        """As `ProfilableKernel.start_profiler`."""
+        return start_profiler(self.source)
 
     def close(self) -> None:
         """Let go of the session."""

@@ -14,7 +14,7 @@ that the optimizer may want to rewrite (a transposed one, say) is handed over as
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.native.machine.isa import Isa
 from intarsia.runtime.kernel import KernelSource
@@ -38,12 +38,19 @@ _FATAL = 4
 """Log severity: an error is raised anyway, nothing else is worth a line on the user's terminal."""
 
 
-def create_session(model: ModelProto, source: KernelSource) -> tuple[Any, object]:
+_OPTIMIZED: Final = "optimized.onnx"
+
+
+def create_session(
+    model: ModelProto, source: KernelSource, profile_folder: Path | None = None
+) -> tuple[Any, object]:
     """A session for the model, and what must live as long as the session does.
 
     Args:
         model: The source's model; changed where weights must be put into it.
         source: Weights and target.
+        profile_folder: Folder for the profile of the session's runs, and for the optimised model; None for a
+            session that is not profiled.
 
     Raises:
         CompileError: onnxruntime refuses the model.
@@ -52,6 +59,8 @@ def create_session(model: ModelProto, source: KernelSource) -> tuple[Any, object
 
     onnxruntime.set_default_logger_severity(_FATAL)
     options = session_options(Target(source.target), model)
+    if profile_folder is not None:
+        _profile_into(options, profile_folder)
     lent = _lend_weights(options, model, source)
     try:
         session = onnxruntime.InferenceSession(
@@ -60,6 +69,22 @@ def create_session(model: ModelProto, source: KernelSource) -> tuple[Any, object
     except Exception as error:  # onnxruntime has no common base class for its exceptions
         raise CompileError(f"onnxruntime cannot compile this: {onnxruntime_message(error)}") from error
     return session, lent
+
+
+def optimized_model(profile_folder: Path) -> ModelProto:
+    """Return the model as a profiled session runs it, without its weights."""
+    import onnx
+
+    return onnx.load(profile_folder / _OPTIMIZED, load_external_data=False)
+
+
+def _profile_into(options: Any, folder: Path) -> None:
+    """Let a session write its profile, and its optimised model, which explains the names in the profile."""
+    options.enable_profiling = True
+    options.profile_file_prefix = str(folder / "profile")
+    options.optimized_model_filepath = str(folder / _OPTIMIZED)
+    # In a file of their own: a message of protobuf with all weights may exceed 2 GB.
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights")
 
 
 def session_options(target: Target, model: ModelProto | None = None) -> Any:

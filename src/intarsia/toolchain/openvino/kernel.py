@@ -7,7 +7,7 @@ may still be bound between two calls; `run` binds anew what does not lie where i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from intarsia.toolchain.openvino.model import (
 from intarsia.toolchain.openvino.process import OpenVinoProcess
 from intarsia.toolchain.openvino.properties import refuse_unmet_options
 
+if TYPE_CHECKING:
+    from intarsia.toolchain.openvino.profiler import OpenVinoProfiler
+
 
 def load_kernel(source: KernelSource, blob: bytes | None) -> OpenVinoKernel | OpenVinoProcess:
     """The kernel of a source, imported from the blob if that succeeds; in a forked child, another process.
@@ -60,6 +63,21 @@ def load_kernel(source: KernelSource, blob: bytes | None) -> OpenVinoKernel | Op
     refuse_unmet_options(compiled, Target(source.target), only_results=True)
     metadata = {item.key: item.value for item in model.metadata_props}
     return OpenVinoKernel(source, compiled, inputs, outputs, input_limits(metadata, inputs))
+
+
+def start_profiler(source: KernelSource) -> OpenVinoProfiler:
+    """Start the profiler of a kernel, with a compiled model of its own.
+
+    Raises:
+        CompileError: OpenVINO refuses the source.
+    """
+    from intarsia.toolchain.openvino.profiler import OpenVinoProfiler
+
+    model = parse_model(source, "openvino")
+    inputs, outputs = input_ports(model.graph), output_ports(model.graph)
+    compiled = compile_model(model, source, is_profiled=True)
+    kernel = OpenVinoKernel(source, compiled, inputs, outputs, {})
+    return OpenVinoProfiler(kernel, compiled)
 
 
 class _InThisProcess:
@@ -137,6 +155,26 @@ class OpenVinoKernel:
         """
         self._refuse_if_closed()
         refuse_unmet_options(self._compiled, Target(self.source.target))
+
+    def start_profiler(self) -> OpenVinoProfiler:
+        """As `ProfilableKernel.start_profiler`.
+
+        Raises:
+            CompileError: The parent process has the model, or OpenVINO refuses to compile it again.
+        """
+        self._refuse_if_closed()
+        if self._is_of_parent:
+            raise CompileError("openvino runs in another process here, which is not profiled")
+        return start_profiler(self.source)
+
+    def node_times(self) -> Sequence[Any]:
+        """Return OpenVINO's `ProfilingInfo` of each node, if the model is compiled with it.
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        self._refuse_if_closed()
+        return list(self._request.profiling_info)
 
     def close(self) -> None:
         """Let go of the request and the compiled model."""

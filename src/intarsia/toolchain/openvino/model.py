@@ -41,17 +41,18 @@ if TYPE_CHECKING:
 _IN_MEMORY = "*/_ORT_MEM_ADDR_/*"
 
 
-def compile_model(model: ModelProto, source: KernelSource) -> Any:
+def compile_model(model: ModelProto, source: KernelSource, *, is_profiled: bool = False) -> Any:
     """Compile a source to OpenVINO's `CompiledModel`.
 
     Args:
         model: The source's model; changed where its weights are given to it.
         source: Weights and target.
+        is_profiled: Whether OpenVINO counts the time of each node.
 
     Raises:
         CompileError: OpenVINO refuses it.
     """
-    options = model_options(Target(source.target))
+    options = model_options(Target(source.target)) | ({"PERF_COUNT": "YES"} if is_profiled else {})
     _give_weights(model, source)
     try:
         read = _core().read_model(model.SerializeToString())

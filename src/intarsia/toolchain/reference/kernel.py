@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
 
+    from intarsia.toolchain.whole_profiler import WholeProfiler
+
 
 def load_kernel(source: KernelSource) -> Kernel:
     """The kernel of a source.
@@ -63,6 +65,12 @@ class ReferenceKernel:
     def blob(self) -> bytes | None:
         """None: an evaluator has no compiled form."""
         return None
+
+    def start_profiler(self) -> WholeProfiler:
+        """As `ProfilableKernel.start_profiler`: one row for all operators."""
+        from intarsia.toolchain.whole_profiler import WholeProfiler
+
+        return WholeProfiler(self)
 
     def close(self) -> None:
         """Let go of the evaluator and its weights."""

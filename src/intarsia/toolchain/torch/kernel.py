@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ from intarsia.toolchain.package import exception_text
 from intarsia.toolchain.torch.graph import TorchGraph
 from intarsia.toolchain.torch.rule import Computation, Tensor, refusal
 from intarsia.toolchain.torch.types import as_tensor, torch_dtype_of
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.whole_profiler import WholeProfiler
 
 
 def load_kernel(source: KernelSource) -> Kernel:
@@ -84,6 +87,12 @@ class TorchKernel:
     def blob(self) -> bytes | None:
         """None: it is quickly made from its source."""
         return None
+
+    def start_profiler(self) -> WholeProfiler:
+        """As `ProfilableKernel.start_profiler`: one row for all operators."""
+        from intarsia.toolchain.whole_profiler import WholeProfiler
+
+        return WholeProfiler(self)
 
     def close(self) -> None:
         """Let go of the weights."""

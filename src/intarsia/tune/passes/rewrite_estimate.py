@@ -9,7 +9,7 @@ from math import prod
 from typing import Final, Self
 
 from intarsia.ir import Call, Constant, Expr, IRModule, Op, TensorType, TupleType, Type, children, post_order
-from intarsia.measure.work import multiply_adds
+from intarsia.op.work import multiply_adds
 from intarsia.tune.substitution import Dataflow, Substitution, apply_replacement
 
 MULTIPLY_ADD: Final = 1 / 32

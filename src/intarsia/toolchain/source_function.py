@@ -1,4 +1,4 @@
-"""The source of a native kernel as a program."""
+"""The source of a kernel as a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def source_function(source: KernelSource) -> Function:
     Raises:
         CompileError: It is no model that Intarsia reads, or lacks a weight.
     """
-    model = parse_model(source, "native")
+    model = parse_model(source, source.toolchain)
     weights = {tensor.name: weight_of(tensor, source.weights) for tensor in external_tensors(model.graph)}
     kept = [tensor for tensor in model.graph.initializer if tensor.name not in weights]
     for tensor in model.graph.initializer:
@@ -32,7 +32,8 @@ def source_function(source: KernelSource) -> Function:
     try:
         imported = from_onnx(model, limits=UNLIMITED)["main"]
     except ModelError as error:
-        raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
+        problem = f"{source.toolchain} cannot compile this: {error.problem}"
+        raise CompileError(problem, help=error.help) from error
     return _with_constants(imported, {name: Constant(array) for name, array in weights.items()})
 
 
