@@ -2,5 +2,5 @@
 
 batch_source    which dimension of a source is the batch, and the source for one size
 batched_kernel  a kernel for each size, and which of them run
-batched_blob    its bytes in artifacts
+batched_blob    its bytes in artifacts; batched_profiler: the times of its parts
 """

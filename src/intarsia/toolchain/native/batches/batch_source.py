@@ -10,8 +10,8 @@ from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
-from intarsia.toolchain.native.source import source_function
 from intarsia.toolchain.onnx_port import parse_model
+from intarsia.toolchain.source_function import source_function
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from intarsia.support.errors import ExecutionError
 from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import NativeRegion, RegionConstant, RegionPort
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler
+
+RunKernel: TypeAlias = Callable[[Sequence[Value], Sequence[Array]], list[Value]]
+"""Runs a kernel on the parts of inputs, and writes into the parts of results."""
 
 _FEW_PARTS: Final = 3
 """Up to so many parts are run one by one: the table of calls for all of them takes longer to make than to run
@@ -61,20 +67,50 @@ class BatchedKernel:
         Raises:
             ExecutionError: An array does not fit, or two have different numbers of items.
         """
-        items = self._count_items(inputs)
-        exact = self._kernels.get(items)
+        exact = self._kernels.get(self._count_items(inputs))
         if exact is not None:
             return exact.run(inputs, outputs)
-        of_item = self._kernels[1].results
-        results = [
-            np.empty((items * port.shape[0], *port.shape[1:]), port.dtype) if given is None else given
-            for given, port in zip(outputs, of_item, strict=True)
-        ]
+        results = self._results(inputs, outputs)
         start = 0
-        for size, count in split_batch(items, tuple(self._kernels)):
-            self._run_parts(size, start, count, inputs, results)
+        for size, count in split_batch(self._count_items(inputs), tuple(self._kernels)):
+            if count <= _FEW_PARTS or not self._repeat(size, start, count, inputs, results):
+                self._run_each(size, start, count, inputs, results, self._kernels[size].run)
             start += size * count
         return list(results)
+
+    def run_apart(
+        self, inputs: Sequence[Value], outputs: Sequence[Array | None], run: Callable[[int], RunKernel]
+    ) -> list[Value]:
+        """As `run`, with another function in place of the kernel of each size.
+
+        Args:
+            inputs: Inputs, as in `run`.
+            outputs: Memory for results, as in `run`.
+            run: Returns the function that runs a part of a size.
+        """
+        results = self._results(inputs, outputs)
+        start = 0
+        for size, count in split_batch(self._count_items(inputs), tuple(self._kernels)):
+            self._run_each(size, start, count, inputs, results, run(size))
+            start += size * count
+        return list(results)
+
+    def start_profiler(self) -> BatchedProfiler:
+        """As `ProfilableKernel.start_profiler`: a profiler for each size, and which of them ran.
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        return BatchedProfiler(
+            self, {size: kernel.start_profiler() for size, kernel in self._kernels.items()}
+        )
+
+    def _results(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Array]:
+        items = self._count_items(inputs)
+        return [
+            np.empty((items * port.shape[0], *port.shape[1:]), port.dtype) if given is None else given
+            for given, port in zip(outputs, self._kernels[1].results, strict=True)
+        ]
 
     def _count_items(self, inputs: Sequence[Value]) -> int:
         """Return the number of items, which all parameters that carry the batch have."""
@@ -87,35 +123,45 @@ class BatchedKernel:
             raise ExecutionError(f"the parameters have batches of {sorted(counts)} items, expected one size")
         return int(counts.pop())
 
-    def _run_parts(
+    def _repeat(
         self, size: int, start: int, count: int, inputs: Sequence[Value], results: Sequence[Array]
-    ) -> None:
-        """Run `count` parts of `size` items each, from an item on."""
+    ) -> bool:
+        """Run `count` parts of `size` items each, from an item on, in one call; False if that cannot be."""
         kernel = self._kernels[size]
-        if count > _FEW_PARTS and kernel.repeated_results() is not None:
-            given = [
-                _series(value, port, start * carries, size * carries, count)
-                for value, port, carries in zip(inputs, kernel.params, self.carrying, strict=True)
-            ]
-            written = [
-                _series(result, port, start, size, count)
-                for result, port in zip(results, kernel.results, strict=True)
-            ]
-            kernel.repeat(count, given, written)
-            return
+        if kernel.repeated_results() is None:
+            return False
+        given = [
+            _series(value, port, start * carries, size * carries, count)
+            for value, port, carries in zip(inputs, kernel.params, self.carrying, strict=True)
+        ]
+        written = [
+            _series(result, port, start, size, count)
+            for result, port in zip(results, kernel.results, strict=True)
+        ]
+        kernel.repeat(count, given, written)
+        return True
+
+    def _run_each(
+        self,
+        size: int,
+        start: int,
+        count: int,
+        inputs: Sequence[Value],
+        results: Sequence[Array],
+        run: RunKernel,
+    ) -> None:
+        """Run `count` parts of `size` items each, from an item on, one by one."""
+        rows_per_item = [port.shape[0] for port in self._kernels[1].results]
         for first in range(start, start + size * count, size):
             parts = [
                 _part(value, first, size) if carries else value
                 for value, carries in zip(inputs, self.carrying, strict=True)
             ]
-            places = [
+            written = [
                 result[first * rows : (first + size) * rows]
-                for result, rows in zip(results, self._rows_per_item(), strict=True)
+                for result, rows in zip(results, rows_per_item, strict=True)
             ]
-            kernel.run(parts, places)
-
-    def _rows_per_item(self) -> list[int]:
-        return [port.shape[0] for port in self._kernels[1].results]
+            run(parts, written)
 
 
 def split_batch(items: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

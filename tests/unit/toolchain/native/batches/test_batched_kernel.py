@@ -182,6 +182,23 @@ def test_a_closed_kernel_runs_no_more() -> None:
         kernel.run(list(inputs(1).values()), [None, None])
 
 
+def test_a_profile_has_the_kernels_of_all_sizes_that_ran(perceptron: Executable) -> None:
+    given_inputs = inputs(6)
+    profile = perceptron.profile(*given_inputs.values(), repeats=5)
+    names = [row.kernel.name.rpartition(" of ")[2] for row in profile.rows]
+    assert set(names) == {"1", "4"}
+    assert all(row.seconds > 0 for row in profile.rows)
+    calls = {name: row.calls for name, row in zip(names, profile.rows, strict=True)}
+    assert calls == {"1": 2, "4": 1}
+    profiler = kernel_of(perceptron).start_profiler()
+    results = profiler.run(list(given_inputs.values()), [None, None])
+    for result, right in zip(results, run(perceptron, given_inputs), strict=True):
+        assert isinstance(result, np.ndarray)
+        assert np.array_equal(result, right)
+    profiler.forget_runs()
+    assert profiler.stop().runs == ()
+
+
 class TestDamagedBlobs:
     @pytest.fixture(scope="class")
     def blob(self, perceptron: Executable) -> bytes:
