@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError
 from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
+from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import NativeRegion, RegionConstant, RegionPort
-
-if TYPE_CHECKING:
-    from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler
 
 RunKernel: TypeAlias = Callable[[Sequence[Value], Sequence[Array]], list[Value]]
 """Runs a kernel on the parts of inputs, and writes into the parts of results."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_profiler import KernelRuns
-from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel, RunKernel
-from intarsia.toolchain.native.profiler import NativeProfiler
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel, RunKernel
+    from intarsia.toolchain.native.profiler import NativeProfiler
 
 
 class BatchedProfiler:
