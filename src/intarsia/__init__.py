@@ -1,6 +1,7 @@
 """Intarsia: a model compiler that measures which inference toolchain should run which piece of a network.
 
     mod = intarsia.from_onnx("model.onnx")     a program
+    mod = intarsia.from_torch(model, (x,))     one of a PyTorch module
     mod = intarsia.load_pass_sequence("default_heuristic")(mod)    the same program, transformed by passes
     exe = intarsia.build(mod)                  an executable; exe(x) runs it
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
@@ -21,6 +22,7 @@ from intarsia.support.version import VERSION
 if TYPE_CHECKING:
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
+    from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.executable import Executable
@@ -40,6 +42,7 @@ _HOMES = {
     "TuneResult": "intarsia.driver.result",
     "VirtualDevice": "intarsia.target",
     "from_onnx": "intarsia.frontend.onnx",
+    "from_torch": "intarsia.frontend.torch",
     "get_pass": "intarsia.transform",
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
@@ -59,6 +62,7 @@ __all__ = [
     "__version__",
     "build",
     "from_onnx",
+    "from_torch",
     "get_pass",
     "load",
     "load_pass_sequence",
