@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
     from intarsia.runtime.artifact_load import load
+    from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target, VirtualDevice
     from intarsia.toolchain import targets
@@ -47,6 +48,7 @@ _HOMES = {
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
     "targets": "intarsia.toolchain",
+    "to_dlpack": "intarsia.runtime.dlpack",
     "to_onnx": "intarsia.frontend.onnx",
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "load",
     "load_pass_sequence",
     "targets",
+    "to_dlpack",
     "to_onnx",
     "tune",
 ]
