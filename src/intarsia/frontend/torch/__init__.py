@@ -6,8 +6,8 @@ training_mode    dropout and batch normalization in training mode, and random nu
 lower_program    ExportedProgram -> ONNX message without weights, weights as tensors
 node_names       names of modules as names of ONNX nodes
 tensors          tensors <-> arrays over the same memory
-result_names     names of results from the structure that the module returns
-from_torch       the public function
+call_signature   names of results and example inputs, from the structures of a call
+torch_importer   the public function `from_torch`
 
 `import intarsia.frontend.torch` does not import torch; its modules do, when they are used.
 """
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from intarsia.support.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from intarsia.frontend.torch.from_torch import from_torch
+    from intarsia.frontend.torch.torch_importer import from_torch
 
 __all__ = ["from_torch"]
 
-__getattr__, __dir__ = lazy_names(globals(), {"from_torch": "intarsia.frontend.torch.from_torch"})
+__getattr__, __dir__ = lazy_names(globals(), {"from_torch": "intarsia.frontend.torch.torch_importer"})

@@ -1,4 +1,4 @@
-"""Names of a program's results, from the structure that the module returns."""
+"""Names of a program's results, and arrays of its example inputs, from the structure of a call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from torch.export.graph_signature import ConstantArgument, OutputKind
+import numpy as np
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree
+
+from intarsia.frontend.torch.tensors import as_array
 
 
 def result_names(exported: Any) -> tuple[str, ...]:
@@ -26,6 +30,19 @@ def result_names(exported: Any) -> tuple[str, ...]:
         for spec, name in zip(specs, paths, strict=True)
         if not isinstance(spec.arg, ConstantArgument)  # None and numbers are not computed
     )
+
+
+def example_arrays(exported: Any) -> list[Any]:
+    """Return the example inputs of an exported program as arrays, in the order of the program's inputs."""
+    leaves = _pytree.tree_leaves(exported.example_inputs)
+    specs = [spec for spec in exported.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    if len(leaves) != len(specs):
+        return []
+    return [
+        as_array(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf)
+        for leaf, spec in zip(leaves, specs, strict=True)
+        if not isinstance(spec.arg, ConstantArgument)
+    ]
 
 
 def _paths(exported: Any, count: int) -> Sequence[str]:

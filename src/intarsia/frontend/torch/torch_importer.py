@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from intarsia.frontend.onnx.import_limits import ImportLimits, current_limits
@@ -43,14 +44,41 @@ def from_torch(
         UnsupportedModelError: torch.export or the exporter cannot take the model; the message names the
             module.
     """
+    return import_torch(
+        model, example_inputs, example_kwargs=example_kwargs, dynamic_shapes=dynamic_shapes, limits=limits
+    ).module
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedModel:
+    """A model of PyTorch as a program.
+
+    Attributes:
+        module: The program.
+        inputs: Example inputs as arrays, by parameter name; empty for an ONNXProgram.
+    """
+
+    module: IRModule
+    inputs: dict[str, Any]
+
+
+def import_torch(
+    model: Any,
+    example_inputs: Any = None,
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    limits: ImportLimits | None = None,
+) -> ImportedModel:
+    """Import a model as `from_torch` does, with its example inputs."""
     torch = require_torch()
+    from intarsia.frontend.torch.call_signature import example_arrays, result_names
     from intarsia.frontend.torch.export_module import export_module, refuse_training
     from intarsia.frontend.torch.lower_program import lower_exported, lower_onnx
-    from intarsia.frontend.torch.result_names import result_names
 
     args, kwargs = example_arguments(example_inputs, example_kwargs)
     if isinstance(model, torch.onnx.ONNXProgram):
-        return import_lowered(lower_onnx(model, optimizes=False), "model", limits)
+        return ImportedModel(import_lowered(lower_onnx(model, optimizes=False), "model", limits), {})
     if isinstance(model, torch.export.ExportedProgram):
         exported, name = model, "model"
         refuse_training(exported)
@@ -68,7 +96,10 @@ def from_torch(
         )
     lowered = lower_exported(exported)
     module = _with_output_names(import_lowered(lowered, name, limits), result_names(exported))
-    return _with_note(module, lowered.mutated)
+    names = [param.name for param in module["main"].params]
+    arrays = example_arrays(exported)
+    inputs = dict(zip(names, arrays, strict=True)) if len(names) == len(arrays) else {}
+    return ImportedModel(_with_note(module, lowered.mutated), inputs)
 
 
 def example_arguments(
