@@ -64,7 +64,7 @@ $(TORCH)/.ready: Makefile $(READY)
 		filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions \
 		onnxscript==0.7.2 onnx_ir==1.1.0 \
 		timm==1.0.31 torchvision==0.28.0 transformers==5.23.0 huggingface_hub==2.4.0 tokenizers==0.23.3 \
-		regex pyyaml tqdm
+		regex pyyaml tqdm httpx2 httpcore2 h11 anyio idna truststore
 	@touch $@
 
 torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain and a front door; it is large, and stands beside .venv

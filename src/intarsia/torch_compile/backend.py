@@ -59,5 +59,12 @@ def _compile(graph_module: Any, example_inputs: Sequence[Any], options: CompileO
     from intarsia.torch_compile.lowered_graph import lower_graph
     from intarsia.torch_compile.programs import Programs
 
-    graph = lower_graph(graph_module, example_inputs, f"graph_{next(_NUMBERS)}")
-    return CompiledGraph(graph, Programs(options), graph_module.forward, example_inputs)
+    args = [_concrete(example) for example in example_inputs]
+    graph = lower_graph(graph_module, args, f"graph_{next(_NUMBERS)}")
+    return CompiledGraph(graph, Programs(options), graph_module.forward, args)
+
+
+def _concrete(example: Any) -> Any:
+    """An argument of the first call; dynamo gives a symbol in place of an integer that may change."""
+    node = getattr(example, "node", None)
+    return example if node is None or not hasattr(node, "hint") else int(node.hint)

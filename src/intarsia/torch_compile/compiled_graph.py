@@ -71,8 +71,9 @@ class CompiledGraph:
         self._programs = programs
         self._eager = eager
         self._changes: Counter[int] = Counter()
+        self._variants: list[_Variant] = []
         self._current = self._new_variant(args, self._first_call(args))
-        self._variants = [self._current]
+        self._variants.append(self._current)
 
     def __call__(self, *args: Any) -> Any:
         """Run the graph. Results share no memory with those of other calls."""
@@ -119,7 +120,7 @@ class CompiledGraph:
         return _Variant(weights, _Runner(executable, variable, self._graph, self._eager).run)
 
     def _is_full(self) -> bool:
-        if len(getattr(self, "_variants", ())) < MAX_VARIANTS:
+        if len(self._variants) < MAX_VARIANTS:
             return False
         warn(
             f"a graph was called with {MAX_VARIANTS} sets of weights; further ones are passed as inputs, "
@@ -177,8 +178,6 @@ def _input_array(value: Any) -> Any:
     """The array of an argument: over the memory of a tensor, or of a number."""
     if isinstance(value, int):
         return np.asarray(value, np.int64)
-    if not hasattr(value, "contiguous"):
-        return np.asarray(int(value.node.hint), np.int64)  # a symbolic size of the first call
     return as_array(value)
 
 

@@ -18,8 +18,10 @@ from intarsia.support.errors import CompileError
 Array = npt.NDArray[Any]
 
 NOISE_FACTOR: Final = 64.0
-"""Allowed error of an output, as a multiple of what a change of all inputs and weights by an ulp or two does
-to it. Sums in another order change more values, so the factor is large; a wrong program is off by far more."""
+"""Allowed error of an output, as a multiple of its change when inputs and weights change by an ulp or two.
+
+Sums in another order change more values, so the factor is large; a wrong program is off by far more.
+"""
 
 
 @dataclass(frozen=True, slots=True)

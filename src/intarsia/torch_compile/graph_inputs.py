@@ -57,7 +57,7 @@ def read_inputs(placeholders: Sequence[Any], examples: Sequence[Any]) -> list[Gr
 def _read_input(position: int, node: Any, example: Any, supply: NameSupply) -> GraphInput:
     source = getattr(node, "_dynamo_source", None)
     path = attribute_path(_source_text(source)) if source is not None else ""
-    if isinstance(example, (int, torch.SymInt)) and not isinstance(example, bool):
+    if isinstance(example, int) and not isinstance(example, bool):
         return GraphInput(position, supply.fresh(node.name), is_tensor=False)
     if type(example) not in _TENSOR_TYPES:
         raise LeftToPyTorchError(

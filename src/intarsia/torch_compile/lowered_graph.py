@@ -10,8 +10,8 @@ import torch
 from torch.export import Dim
 
 from intarsia.frontend.torch.export_module import export_module
-from intarsia.frontend.torch.from_torch import import_lowered
 from intarsia.frontend.torch.lower_program import LoweredProgram, lower_exported
+from intarsia.frontend.torch.torch_importer import import_lowered
 from intarsia.frontend.torch.training_mode import random_reasons
 from intarsia.ir import IRModule
 from intarsia.torch_compile.fallback import LeftToPyTorchError
@@ -78,7 +78,7 @@ def lower_graph(graph_module: Any, examples: Sequence[Any], name: str) -> Lowere
     results = plan_results(graph_module.graph)
     module, used = _computing_module(graph_module, results)
     inputs = [item for item in inputs if item.position in used]
-    arguments = [_hint(examples[item.position]) for item in inputs]
+    arguments = [_unmarked(examples[item.position]) for item in inputs]
     exported = export_module(_Interpreted(module), arguments, dynamic_shapes=(tuple(map(_dynamic, inputs)),))
     random = random_reasons(exported.graph_module)
     if random:
@@ -140,8 +140,9 @@ def _read_sizes_from_tensors(graph: Any, placeholders: Sequence[Any]) -> None:
             node.replace_all_uses_with(size)
 
 
-def _hint(example: Any) -> Any:
-    return int(example.node.hint) if isinstance(example, torch.SymInt) else example
+def _unmarked(example: Any) -> Any:
+    """A tensor over the same memory, because torch.export removes marks of mark_dynamic that dynamo reads."""
+    return example.detach() if isinstance(example, torch.Tensor) else example
 
 
 def _dynamic(item: GraphInput) -> Any:
