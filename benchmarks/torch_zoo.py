@@ -25,6 +25,9 @@ def build_case(name: str) -> TorchCase:
     """Return a model of `MODELS` with seeded weights and inputs."""
     import torch
 
+    from corpus.torch_packages import torchvision
+
+    torchvision()  # timm and transformers import it, which fails without its operators
     torch.manual_seed(0)
     case = MODELS[name]()
     case.model.eval()

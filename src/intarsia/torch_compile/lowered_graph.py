@@ -109,7 +109,11 @@ def _computing_module(graph_module: Any, results: ResultPlan) -> tuple[Any, set[
     graph = torch.fx.Graph()
     copies: dict[Any, Any] = {}
     graph.graph_copy(graph_module.graph, copies)
-    graph.output(tuple(copies[node] for node in results.computed))
+    returned = [
+        copies[node] if order is None else graph.call_method("permute", (copies[node], order))
+        for node, order in zip(results.computed, results.orders, strict=True)
+    ]
+    graph.output(tuple(returned))
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     _read_sizes_from_tensors(graph, placeholders)
     used = set()

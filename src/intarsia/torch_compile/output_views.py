@@ -8,13 +8,14 @@ the memory, and a small graph of views, run by PyTorch, makes the results of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
 from intarsia.torch_compile.fallback import LeftToPyTorchError
+from intarsia.torch_compile.memory_order import inverse, memory_order
 
 _IN_PLACE: Final = frozenset(
     {
@@ -40,11 +41,13 @@ class ResultPlan:
 
     Attributes:
         computed: Nodes of the graph that the program computes.
+        orders: Order of the dimensions in memory of each of them; None for a contiguous one.
         views: Function of the graph's arguments and the computed tensors that returns all results; None if
             the computed tensors are the results.
     """
 
     computed: tuple[Any, ...]
+    orders: tuple[tuple[int, ...] | None, ...]
     views: Any | None
 
 
@@ -65,19 +68,25 @@ def plan_results(graph: Any) -> ResultPlan:
         owner = owners[_storage(node)]
         if owner.op != "placeholder":
             computed[owner if shared[_storage(node)] > 1 else node] = None
-    if results == list(computed):
-        return ResultPlan(tuple(computed), None)
-    return ResultPlan(tuple(computed), _ViewGraph(graph, tuple(computed)).module(results))
+    orders = tuple(memory_order(_value(node)) for node in computed)
+    if results == list(computed) and not any(orders):
+        return ResultPlan(tuple(computed), orders, None)
+    views = _ViewGraph(graph, dict(zip(computed, orders, strict=True)))
+    return ResultPlan(tuple(computed), orders, views.module(results))
 
 
 class _ViewGraph:
     """A graph of the views between computed tensors or placeholders, and results."""
 
-    def __init__(self, graph: Any, computed: tuple[Any, ...]) -> None:
+    def __init__(self, graph: Any, computed: Mapping[Any, tuple[int, ...] | None]) -> None:
         self._graph = torch.fx.Graph()
         placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         self._copies = {node: self._graph.placeholder(node.name) for node in placeholders}
         self._copies.update({node: self._graph.placeholder(f"computed_{node.name}") for node in computed})
+        for node, order in computed.items():
+            if order is not None:
+                permuted = self._copies[node], inverse(order)
+                self._copies[node] = self._graph.call_method("permute", permuted)
 
     def module(self, results: list[Any]) -> Any:
         """Return the graph module that returns the results."""

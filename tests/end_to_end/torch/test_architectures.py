@@ -43,6 +43,7 @@ def of_timm(name: str, **options: Any) -> Case:
 
 
 def of_transformers(name: str, **options: Any) -> Case:
+    torchvision()
     import transformers
 
     config = getattr(transformers, f"{name}Config")(vocab_size=100, **options)

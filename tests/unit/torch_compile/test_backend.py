@@ -143,6 +143,24 @@ def test_views_of_one_result_share_its_memory() -> None:
     assert first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
+def test_results_keep_their_order_in_memory() -> None:
+    def transposed(x: Any) -> Any:
+        return torch.relu(x).t()
+
+    x = torch.randn(3, 4)
+    assert compiled(transposed)(x).stride() == transposed(x).stride()
+    image = torch.randn(1, 3, 8, 8).to(memory_format=torch.channels_last)
+    model = nn.Conv2d(3, 4, 3).eval()
+    actual, expected = compiled(model)(image), model(image)
+    assert actual.stride() == expected.stride()
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_of_pytorch_needs_its_fast_path_off() -> None:
+    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    assert "set_fastpath_enabled(False)" in eager_with_warning(model, torch.randn(2, 3, 8))
+
+
 def test_an_input_that_the_graph_writes_to_is_written() -> None:
     def count(x: Any, total: Any) -> Any:
         total.add_(x.sum())

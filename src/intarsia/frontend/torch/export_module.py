@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -30,7 +31,7 @@ def export_module(
         UsageError: A layer is in training mode.
     """
     try:
-        with no_tracing(), torch.no_grad(), silent_exporter():
+        with no_tracing(), torch.no_grad(), silent_exporter(), _plain_attention():
             exported = torch.export.export(
                 module, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False
             )
@@ -38,6 +39,17 @@ def export_module(
         raise _untraceable(module, error) from error
     refuse_training(exported)
     return exported
+
+
+@contextmanager
+def _plain_attention() -> Generator[None]:
+    """Switch off the fused operators of nn.MultiheadAttention, which the ONNX exporter does not have."""
+    is_enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(is_enabled)
 
 
 def refuse_training(exported: Any) -> None:

@@ -27,6 +27,16 @@ _MUTATIONS: Final = tuple(
 )
 
 
+_FUSED_ATTENTION: Final = "_transformer_encoder_layer_fwd"
+_FUSED_ATTENTION_HELP: Final = (
+    "call torch.backends.mha.set_fastpath_enabled(False) before the model is compiled"
+)
+_HELP: Final = (
+    "replace it, or compile the parts around it: torch.compile(model, backend='intarsia') "
+    "leaves to PyTorch what cannot be converted"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LoweredProgram:
     """A program of PyTorch as ONNX.
@@ -127,8 +137,7 @@ def unsupported(error: Exception) -> UnsupportedModelError:
     where = f" of module {path}" if path else ""
     return UnsupportedModelError(
         f"PyTorch's ONNX exporter cannot convert {what}{where}: {detail[:400]}",
-        help="replace it, or compile the parts around it: torch.compile(model, backend='intarsia') "
-        "leaves to PyTorch what cannot be converted",
+        help=_FUSED_ATTENTION_HELP if _FUSED_ATTENTION in operator else _HELP,
     )
 
 

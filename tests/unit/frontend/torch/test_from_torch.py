@@ -71,6 +71,13 @@ def test_inputs_by_name_and_results_by_name() -> None:
     assert (scaled.tolist(), float(total)) == ([3, 3], 2)
 
 
+def test_attention_of_pytorch_is_imported_by_its_parts() -> None:
+    model, x = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), torch.randn(2, 3, 8)
+    (y,) = run(ia.from_torch(model, x), x)
+    np.testing.assert_allclose(y, model(x).detach(), rtol=1e-4, atol=1e-5)
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
 def test_exported_programs_and_onnx_programs_are_models_too() -> None:
     model, x = torch_modules.linear(), torch.randn(2, 8)
     exported = torch.export.export(model, (x,))
