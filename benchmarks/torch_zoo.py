@@ -24,7 +24,6 @@ class TorchCase:
 def build_case(name: str) -> TorchCase:
     """Return a model of `MODELS` with seeded weights and inputs."""
     import torch
-
     from corpus.torch_packages import torchvision
 
     torchvision()  # timm and transformers import it, which fails without its operators

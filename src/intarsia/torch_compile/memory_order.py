@@ -1,8 +1,8 @@
 """The order in which a tensor's dimensions lie in memory.
 
 Programs return contiguous arrays. Where eager mode returns a transposed tensor or one in channels_last, code
-behind a graph break may call `view` in a way that only that order allows, so results keep it: the program returns
-the dimensions in the order of memory, and a view permutes them back.
+behind a graph break may call `view` in a way that only that order allows. So results keep it: the program
+returns the dimensions in the order of memory, and a view permutes them back.
 """
 
 from __future__ import annotations
