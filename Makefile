@@ -58,13 +58,8 @@ backend: $(READY) ## Run ONNX's backend node tests over every toolchain and prin
 isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain/native tests/unit/toolchain/test_*.py
 
-# torch and what its ONNX exporter needs; then three libraries of models, for the tests of real architectures.
-$(TORCH)/.ready: Makefile $(READY)
-	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \
-		filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions \
-		onnxscript==0.7.2 onnx_ir==1.1.0 \
-		timm==1.0.31 torchvision==0.28.0 transformers==5.23.0 huggingface_hub==2.4.0 tokenizers==0.23.3 \
-		regex pyyaml tqdm httpx2 httpcore2 h11 anyio idna truststore
+$(TORCH)/.ready: tests/torch_packages.txt $(READY)
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) --requirement $<
 	@touch $@
 
 torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain and a front door; it is large, and stands beside .venv
