@@ -58,13 +58,15 @@ backend: $(READY) ## Run ONNX's backend node tests over every toolchain and prin
 isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain/native tests/unit/toolchain/test_*.py
 
-$(TORCH)/.ready: $(READY)
-	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \
-		filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
+$(TORCH)/.ready: tests/torch_packages.txt $(READY)
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) --requirement $<
 	@touch $@
 
-torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain; it is large, and stands beside .venv
-	PYTHONPATH=$(TORCH) $(BIN)/pytest -n $(WORKERS) tests/unit/toolchain/torch tests/unit/toolchain/test_*.py
+torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain and a front door; it is large, and stands beside .venv
+	PYTHONPATH=$(CURDIR)/$(TORCH) $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/unit/toolchain/torch tests/unit/frontend/torch \
+		tests/unit/torch_compile tests/end_to_end/torch tests/unit/runtime/test_dlpack.py \
+		tests/unit/driver/test_import_model.py tests/unit/toolchain/test_*.py \
+		'tests/docs/test_pages_run.py::test_the_code_prints_what_the_page_shows[docs/guide/compile_a_pytorch_model.md]'
 
 $(CORPUS)/.ready: $(READY) corpus/constraints.txt
 	$(PYTHON) -m venv $(CORPUS)

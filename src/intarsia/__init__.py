@@ -1,6 +1,7 @@
 """Intarsia: a model compiler that measures which inference toolchain should run which piece of a network.
 
     mod = intarsia.from_onnx("model.onnx")     a program
+    mod = intarsia.from_torch(model, (x,))     one of a PyTorch module
     mod = intarsia.load_pass_sequence("default_heuristic")(mod)    the same program, transformed by passes
     exe = intarsia.build(mod)                  an executable; exe(x) runs it
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
@@ -21,8 +22,10 @@ from intarsia.support.version import VERSION
 if TYPE_CHECKING:
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
+    from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
     from intarsia.runtime.artifact_load import load
+    from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target, VirtualDevice
     from intarsia.toolchain import targets
@@ -40,10 +43,12 @@ _HOMES = {
     "TuneResult": "intarsia.driver.result",
     "VirtualDevice": "intarsia.target",
     "from_onnx": "intarsia.frontend.onnx",
+    "from_torch": "intarsia.frontend.torch",
     "get_pass": "intarsia.transform",
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
     "targets": "intarsia.toolchain",
+    "to_dlpack": "intarsia.runtime.dlpack",
     "to_onnx": "intarsia.frontend.onnx",
 }
 
@@ -59,10 +64,12 @@ __all__ = [
     "__version__",
     "build",
     "from_onnx",
+    "from_torch",
     "get_pass",
     "load",
     "load_pass_sequence",
     "targets",
+    "to_dlpack",
     "to_onnx",
     "tune",
 ]

@@ -32,6 +32,7 @@ PAGES = tuple(
 PROCESSES = {
     "README.md",
     "docs/devices.md",
+    "docs/guide/compile_a_pytorch_model.md",
     "docs/guide/deploy_the_artifact.md",
     "docs/guide/read_the_result.md",
     "docs/guide/tune_a_model.md",
@@ -43,12 +44,16 @@ PROCESSES = {
     "docs/tuning.md",
 }
 """Pages that measure in worker processes, or run many commands."""
+NEED_TORCH = {"docs/guide/compile_a_pytorch_model.md"}
+"""Pages that `make torch` runs."""
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.processes] * (name in PROCESSES)) for name in PAGES]
 )
 def test_the_code_prints_what_the_page_shows(name: str, tmp_path: Path) -> None:
+    if name in NEED_TORCH:
+        pytest.importorskip("torch", reason="torch is an extra: pip install 'intarsia[torch]'")
     blocks = [block for block in code_blocks((ROOT / name).read_text()) if block.is_run]
     for block, outputs in zip(blocks, run(name, blocks, tmp_path), strict=True):
         shown = [block.output] if block.language == "python" else [one.output for one in commands(block)]

@@ -10,6 +10,7 @@ progress  events of a run
 result    the result of `tune`
 explain   explanations of a run, of a model, and in the artifact
 budget    parsing of time budgets
+import_model    what `tune` is given, as a program
 """
 
 from intarsia.driver.tune import tune

@@ -35,8 +35,10 @@ SCHEDULE_SHARE: Final = 0.5
 
 
 def tune(
-    model: str | Path | bytes | ModelProto | IRModule,
+    model: str | Path | bytes | ModelProto | IRModule | Any,
+    example_inputs: Any = None,
     *,
+    dynamic_shapes: Any = None,
     budget: str | float = "60s",
     trials: int | None = None,
     targets: Sequence[Target | str] | None = None,
@@ -67,7 +69,10 @@ def tune(
     does not affect the others.
 
     Args:
-        model: ONNX model as `from_onnx` takes it, or a module.
+        model: ONNX model as `from_onnx` takes it, model of PyTorch as `from_torch` takes it, or a program.
+        example_inputs: Inputs of a model of PyTorch, as for `from_torch`; candidates are verified and
+            measured on them.
+        dynamic_shapes: Dynamic dimensions of a model of PyTorch, as for `from_torch`.
         budget: Time for the search and the race, in seconds or as text ("90s", "5m"). With 0 nothing is
             searched: the model gets the best decisions that an earlier run with this database has found for
             it, or for the same model with other weights.
@@ -117,14 +122,14 @@ def tune(
     from intarsia.driver.accuracy import Accuracy
     from intarsia.driver.baselines import baseline_targets, engines
     from intarsia.driver.budget import parse_budget
+    from intarsia.driver.import_model import import_model
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.progress import Progress, TuneStage
     from intarsia.driver.shape_samples import shapes_of, sized_program
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
     from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
-    from intarsia.frontend.onnx import from_onnx, import_notes
-    from intarsia.ir import IRModule
+    from intarsia.frontend.onnx import import_notes
     from intarsia.measure.measure_input import Workload
     from intarsia.measure.testbed import TestbedLimits
     from intarsia.toolchain.this_host import this_host
@@ -144,10 +149,12 @@ def tune(
     gather_partition_specs(engines(chosen))  # fails for an unknown partition rule before anything is measured
     report = on_progress or silent
     report(Progress(TuneStage.IMPORT))
-    module = accuracy.program(model if isinstance(model, IRModule) else from_onnx(model, shapes))
+    imported = import_model(model, shapes, inputs, example_inputs, dynamic_shapes)
+    module = accuracy.program(imported.module)
     for note in import_notes(module):
         (on_note or silent)(note)
-    sized = sized_program(module, dims or {}, shapes_of(inputs or {}), on_note or silent)
+    fixing, examples = shapes_of(inputs or {}), shapes_of(imported.inputs)
+    sized = sized_program(module, dims or {}, fixing, on_note or silent, examples)
     module = sized.module
     name = str(module.attrs.get("name", "model"))
     host = this_host()
@@ -166,7 +173,11 @@ def tune(
     with closing(_testbed(cluster, host, limits, seed, on_note)) as testbed:
         run = TuneRun(
             workload=Workload(
-                module, name, dict(inputs or {}), judge_seconds=seconds * JUDGE_SHARE, samples=sized.samples
+                module,
+                name,
+                dict(imported.inputs),
+                judge_seconds=seconds * JUDGE_SHARE,
+                samples=sized.samples,
             ),
             testbed=testbed,
             patience=limits.run_seconds,

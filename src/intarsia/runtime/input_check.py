@@ -12,6 +12,7 @@ import numpy as np
 
 from intarsia.ir.dim_range import DimRange
 from intarsia.ir.dtype import DType
+from intarsia.runtime.dlpack import bfloat16_from_dlpack
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.plan import TensorInfo
 from intarsia.runtime.tensor_info import info_text, is_tensor, shape_text, static_shape
@@ -198,6 +199,10 @@ def _as_array(subject: str, value: object, dtype: str) -> Array:
             help=f'convert it: numpy.asarray(value, dtype="{dtype}")' if _is_plain(value) else "",
         )
     try:
+        if dtype == DType.BFLOAT16:
+            array = bfloat16_from_dlpack(value)
+            if array is not None:
+                return array
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise InputError(

@@ -31,6 +31,11 @@ def aligned_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     if array.flags.c_contiguous and not array.ctypes.data % ALIGNMENT:
         return array
+    return aligned_copy(array)
+
+
+def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a C-contiguous, aligned copy of an array."""
     copy: np.ndarray[Any, Any] = allocate_aligned(array.nbytes).view(array.dtype).reshape(array.shape)
     np.copyto(copy, array)
     return copy

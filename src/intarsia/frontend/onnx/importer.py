@@ -89,7 +89,17 @@ def from_onnx(
         UnsupportedModelError: Valid, but an operator or type that Intarsia lacks, or beyond the limits.
     """
     limits = limits or current_limits()
-    raw = read_model(model, limits)
+    return import_raw(read_model(model, limits), shapes or {}, limits)
+
+
+def import_raw(raw: RawModel, shapes: Mapping[str, Shape], limits: ImportLimits) -> IRModule:
+    """Import a model that was read; see `from_onnx`.
+
+    Args:
+        raw: The model; its message is changed.
+        shapes: Shapes to fix, by input name.
+        limits: Limits on the size of the program.
+    """
     check_opsets(raw.proto)
     check_operators(raw.proto)
     check_names(raw.proto.graph)
@@ -98,7 +108,7 @@ def from_onnx(
     pinned = to_pinned_opset(raw)
     drop_unused_outputs(pinned.graph)
     importer = _Importer(raw, pinned, limits)
-    main = importer.import_main(shapes or {})
+    main = importer.import_main(shapes)
     notes += importer.opaque.notes()
     attrs = {"name": raw.proto.graph.name or raw.name, **({NOTES: notes} if notes else {})}
     return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, Attrs(attrs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,28 @@ def read_model(model: str | Path | bytes | ModelProto, limits: ImportLimits = UN
     path = Path(model)
     skeleton = _read_skeleton(path)
     return _with_weights(skeleton, WeightSource(path.parent, path), path.name, limits)
+
+
+def with_arrays(
+    proto: ModelProto, arrays: Mapping[str, npt.NDArray[Any]], name: str, limits: ImportLimits = UNLIMITED
+) -> RawModel:
+    """Return a message whose weights are given as arrays.
+
+    Args:
+        proto: The message; it is changed. A weight may be an input of its graph.
+        arrays: Weights by name; they are not copied, and become read-only.
+        name: Name of the model in spans.
+        limits: Limits on sparse tensors.
+
+    Raises:
+        InvalidModelError: A weight has the name of an initializer of the message.
+    """
+    raw = _with_weights(proto, WeightSource(None, memoryview(b"")), name, limits)
+    for weight, array in arrays.items():
+        if weight in raw.weights:
+            raise InvalidModelError(f"the model has two initializers named {weight!r}")
+        raw.weights[weight] = array
+    return raw
 
 
 def _read_skeleton(path: Path) -> ModelProto:

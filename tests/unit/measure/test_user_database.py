@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from intarsia.cli.arguments.database_path import default_database, open_database
+from intarsia.measure.user_database import default_database, open_database
 from intarsia.support.errors import DatabaseError, OutputError
 
 

@@ -1,0 +1,39 @@
+"""What `tune` is given, as a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from intarsia.driver.import_model import import_model
+from intarsia.ir import DType, Function, IRModule, TensorType, Var
+from intarsia.op import call
+from intarsia.support.errors import UsageError
+
+
+def relu() -> IRModule:
+    x = Var("x", checked_type=TensorType((2, 3), DType.FLOAT32))
+    return IRModule.from_expr(Function((x,), call("Relu", x)))
+
+
+def test_a_program_stays_as_it_is() -> None:
+    module = relu()
+    assert import_model(module, None, None, None, None).module is module
+
+
+@pytest.mark.parametrize("given", [{"example_inputs": ()}, {"dynamic_shapes": {}}])
+def test_arguments_for_pytorch_need_a_model_of_pytorch(given: dict[str, Any]) -> None:
+    arguments = {"example_inputs": None, "dynamic_shapes": None, **given}
+    with pytest.raises(UsageError, match="are for models of PyTorch"):
+        import_model(relu(), None, None, **arguments)
+
+
+def test_example_inputs_are_measured_on() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    x = torch.randn(2, 4)
+    model = import_model(torch.nn.Linear(4, 3), None, None, x, None)
+    assert [array.tolist() for array in model.inputs.values()] == [x.tolist()]
+    with pytest.raises(UsageError, match="has the shapes of its example inputs"):
+        import_model(torch.nn.Linear(4, 3), {"x": (1, 4)}, None, x, None)
