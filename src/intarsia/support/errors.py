@@ -15,7 +15,8 @@
     │   ├── InvalidModelError             not a valid model (truncated, cyclic, ill-typed)
     │   │   └── DeviceConflictError           a value on two devices (passes.devices.device_domains)
     │   ├── UnsupportedModelError         valid, but beyond what Intarsia handles
-    │   │   └── UnhandledFeatureError         beyond what a pass handles (transform.program_feature)
+    │   │   ├── UnhandledFeatureError         beyond what a pass handles (transform.program_feature)
+    │   │   └── LeftToPyTorchError            a graph that runs in eager mode (torch_compile.fallback)
     │   ├── ProgramTextError              program text that does not parse
     │   └── VerifyError                   a program that breaks the rules of the language
     ├── CompileError                  3   a toolchain refuses a function
