@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -13,12 +13,9 @@ from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError
 from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
-from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler
+from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import NativeRegion, RegionConstant, RegionPort
-
-RunKernel: TypeAlias = Callable[[Sequence[Value], Sequence[Array]], list[Value]]
-"""Runs a kernel on the parts of inputs, and writes into the parts of results."""
 
 _FEW_PARTS: Final = 3
 """Up to so many parts are run one by one: the table of calls for all of them takes longer to make than to run

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_profiler import KernelRuns
 
 if TYPE_CHECKING:
-    from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel, RunKernel
     from intarsia.toolchain.native.profiler import NativeProfiler
+
+RunKernel: TypeAlias = Callable[[Sequence[Value], Sequence[Array]], list[Value]]
+"""Runs a kernel on the parts of inputs, and writes into the parts of results."""
+
+RunApart: TypeAlias = Callable[
+    [Sequence[Value], Sequence[Array | None], Callable[[int], RunKernel]], list[Value]
+]
+"""Runs a batch by a function for each size of a part."""
 
 
 class BatchedProfiler:
     """Runs all parts of a batch one by one, each with the profiler of its size.
 
     Args:
-        kernel: The kernel.
+        run_apart: `BatchedKernel.run_apart` of the profiled kernel.
         profilers: Profilers by size of the batch.
     """
 
-    def __init__(self, kernel: BatchedKernel, profilers: Mapping[int, NativeProfiler]) -> None:
-        self._kernel = kernel
+    def __init__(self, run_apart: RunApart, profilers: Mapping[int, NativeProfiler]) -> None:
+        self._run_apart = run_apart
         self._profilers = profilers
         self._parts: list[list[int]] = []
 
@@ -39,7 +46,7 @@ class BatchedProfiler:
 
             return run
 
-        results = self._kernel.run_apart(inputs, outputs, run_part)
+        results = self._run_apart(inputs, outputs, run_part)
         self._parts.append(sizes)
         return results
 
