@@ -19,6 +19,7 @@ from intarsia.ir import (
     Var,
     post_order,
 )
+from intarsia.ir.rule_errors import expression_name
 from intarsia.op.known_value import known_value
 from intarsia.op.purity import is_random
 from intarsia.passes.batches.item_axes import ITEMS, BatchAxis
@@ -50,7 +51,8 @@ def independence_obstacle(function: Function, carrying: frozenset[str]) -> str |
             return reason
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     if any(axes[result] not in {0, (0,)} for result in results):
-        return "a result does not have the items in its first axis"
+        result = next(item for item in results if axes[item] not in {0, (0,)})
+        return f"a result, {expression_name(result)}, does not have the items in its first axis"
     return None
 
 
@@ -74,7 +76,7 @@ def _examine(expr: Expr, carrying: frozenset[str], axes: dict[Expr, BatchAxis]) 
         case Call(op=Op()):
             return _examine_call(expr, axes)
         case _:
-            return f"{type(expr).__name__} decides for all items"
+            return f"{expression_name(expr)} decides for all items"
     return None
 
 
@@ -85,12 +87,12 @@ def _examine_call(call: Call, axes: dict[Expr, BatchAxis]) -> str | None:
     if known_value(call) is not None:  # shape arithmetic
         return None
     if is_random(call):
-        return f"operator {str(op)!r} draws random numbers"
+        return f"{expression_name(call)} draws random numbers"
     shapes = _SHAPE_ARGUMENTS.get(op.name, ())
     for position, arg in enumerate(call.args):
         value = known_value(arg)
         if value is not None and position not in shapes and _has_items(value.reshape(-1).tolist()):
-            return f"operator {str(op)!r} computes with the number of items"
+            return f"{expression_name(call)} computes with the number of items"
     of_args = [axes[arg] for arg in call.args]
     if all(axis is None for axis in of_args) and not any(map(_has_items, _shapes(call.checked_type))):
         return None
@@ -98,9 +100,9 @@ def _examine_call(call: Call, axes: dict[Expr, BatchAxis]) -> str | None:
     plain = [axis if isinstance(axis, int) else None for axis in of_args]
     axis = None if rule is None or plain != of_args else rule(call, plain)
     if axis is None:
-        return f"operator {str(op)!r} mixes items"
+        return f"{expression_name(call)} mixes items"
     axes[call] = axis
-    return _misplaced(call, f"operator {str(op)!r}", axis)
+    return _misplaced(call, expression_name(call), axis)
 
 
 def _misplaced(expr: Expr, subject: str, axis: BatchAxis) -> str | None:

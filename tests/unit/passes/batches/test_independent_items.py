@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from tests.each_case import each_case
@@ -163,14 +165,16 @@ def test_items_that_depend_on_others_are_not(name: str) -> None:
     [
         ("sum of items", "operator 'ReduceSum' mixes items"),
         ("number of items", "operator 'Div' computes with the number of items"),
-        ("decided for all", "If decides for all items"),
+        ("decided for all", "a If decides for all items"),
         ("random", "operator 'RandomNormalLike' draws random numbers"),
         ("nothing known", "operator 'Unique' mixes items"),
-        ("items of another order", "a result does not have the items in its first axis"),
+        ("items of another order", "a result, operator 'Relu', does not have the items in its first axis"),
     ],
 )
 def test_the_reason_is_named(name: str, reason: str) -> None:
-    assert obstacle(program(*MIXING[name])) == reason
+    text = obstacle(program(*MIXING[name]))
+    assert text is not None
+    assert re.sub(r" at node '\w*'", "", text) == reason
 
 
 @pytest.mark.parametrize(("axis", "is_free"), [(0, False), (1, True), (-2, False), (-1, True)])

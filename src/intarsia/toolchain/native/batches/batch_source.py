@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from intarsia.ir import Function
 from intarsia.passes.batches import independence_obstacle
 from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.runtime.kernel import KernelSource
@@ -70,13 +71,32 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     carrying = tuple(shape[:1] == (symbol,) for shape in shapes)
     result = BatchSource(source, symbol, carrying, _sizes(source))
     names = frozenset(item.name for item, carries in zip(inputs, carrying, strict=True) if carries)
-    obstacle = independence_obstacle(source_function(result.of_size(ITEMS)), names)
+    obstacle = independence_obstacle(_function_of_items(result), names)
     if obstacle is not None:
         raise CompileError(
             f"native cannot compile this: it runs batches of any size item by item, but {obstacle}",
             help=f"give the batch a size: --shape {symbol}=8",
         )
     return result
+
+
+def _function_of_items(batch: BatchSource) -> Function:
+    """Return the source for a batch of `ITEMS` items.
+
+    Raises:
+        CompileError: It takes no batch of any size; the message has the batch's name in place of the number.
+    """
+    try:
+        return source_function(batch.of_size(ITEMS))
+    except CompileError as error:
+        cause = error.__cause__ or error
+        refusal = CompileError(
+            error.problem.replace(str(ITEMS), batch.symbol),
+            help=f"give the batch a size: --shape {batch.symbol}=8",
+        )
+        for note in getattr(cause, "__notes__", ()):
+            refusal.add_note(note)
+        raise refusal from error
 
 
 def sizes_up_to(high: int) -> tuple[int, ...]:

@@ -97,7 +97,7 @@ class BatchedKernel:
             UsageError: The kernel is closed.
         """
         return BatchedProfiler(
-            self, {size: kernel.start_profiler() for size, kernel in self._kernels.items()}
+            self.run_apart, {size: kernel.start_profiler() for size, kernel in self._kernels.items()}
         )
 
     def _results(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Array]:

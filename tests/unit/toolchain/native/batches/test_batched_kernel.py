@@ -149,7 +149,7 @@ def test_parts_are_the_batch(items: int, others: set[int]) -> None:
         ("g (float[?, 3] x) => (float[?, 3] y) { y = Relu (x) }", "no batch"),
         (
             "g (float[n, 3] x) => (float[n, 3] y) { y = Softmax <axis = 0> (x) }",
-            "it runs batches of any size item by item, but operator 'Softmax' mixes items",
+            "it runs batches of any size item by item, but operator 'Softmax' at node 'y' mixes items",
         ),
     ],
 )
