@@ -36,25 +36,25 @@ class BatchedKernel:
     def __init__(self, source: KernelSource, batched: BatchedRegions) -> None:
         self.source = source
         self.carrying = batched.carrying
-        self._regions = share_constants(batched.regions)
+        self._regions: Mapping[int, NativeRegion] | None = share_constants(batched.regions)
         self._kernels = {
-            size: NativeKernel(source, region) for size, region in sorted(self._regions.items(), reverse=True)
+            size: NativeKernel(source, region) for size, region in sorted(self.regions.items(), reverse=True)
         }
 
     @property
     def regions(self) -> Mapping[int, NativeRegion]:
         """The compiled kernels by size of the batch; empty after `close`."""
-        return self._regions
+        return self._regions or {}
 
     def blob(self) -> bytes | None:
         """The compiled form, as `NativeKernel.blob`."""
-        return write_batched_blob(BatchedRegions(self.carrying, self._regions))
+        return write_batched_blob(BatchedRegions(self.carrying, self.regions))
 
     def close(self) -> None:
         """Let go of code, arenas and weights."""
         for kernel in self._kernels.values():
             kernel.close()
-        self._regions = {}
+        self._regions = None
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`, for any number of items.
