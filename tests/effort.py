@@ -1,4 +1,4 @@
-"""The effort of a run of the suite: quick between two edits, an eighth in CI, full with `make slow`."""
+"""The effort of a run of the suite: quick between two edits, a sixteenth in CI, full with `make slow`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import settings
 
 QUICK_EXAMPLES: Final = 3
-EFFORTS: Final = {"quick": QUICK_EXAMPLES, "eighth": 12, "quarter": 25, "half": 50, "full": 100}
+EFFORTS: Final = {"quick": QUICK_EXAMPLES, "sixteenth": 6, "quarter": 25, "half": 50, "full": 100}
 """Profiles of hypothesis, with the number of examples of a test that states none."""
 
 for _name, _examples in EFFORTS.items():
@@ -29,7 +29,7 @@ def examples(full: int, quick: int = QUICK_EXAMPLES) -> int:
     quick = min(full, quick)
     return {
         "quick": quick,
-        "eighth": max(quick, full // 8),
+        "sixteenth": max(quick, full // 16),
         "quarter": max(quick, full // 4),
         "half": max(quick, full // 2),
         "full": full,
