@@ -117,8 +117,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--effort",
         choices=EFFORTS,
         default="quick",
-        help="how many examples hypothesis tries: a few, a sixteenth, a quarter or half of what a test states, "
-        "or all",
+        help="how many examples hypothesis tries: a few, a part of what a test states, or all",
     )
     parser.addoption("--isa", choices=sorted(CPUS), help="generate native code as if on this CPU")
 
