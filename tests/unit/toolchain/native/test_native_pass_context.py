@@ -133,7 +133,7 @@ def test_results_are_right_without_any_of_the_passes_on_loops(settings: dict[str
 def test_the_key_of_a_kernel_is_what_it_was_under_the_default_context(tmp_path: Path) -> None:
     cache, dag = KernelCache(tmp_path / "kernels"), product()
     compile_dags([dag], ISA, 2, cache)
-    source = digest_text(["default schedule", native_version(), structural_key(dag), "2", str(ISA.caches)])
+    source = digest_text(["default schedule", native_version(), structural_key(dag), "2", str(ISA.machine)])
     assert cache.get(kernel_key(source, ISA, DEFAULT_OPTIONS)) is not None
 
 
