@@ -21,6 +21,7 @@ USUAL_SIZES: Final = (1, 4, 16)
 """Sizes for which kernels are compiled where the batch has no range."""
 
 _MOST_ITEMS: Final = 32
+"""Largest batch for which kernels of its own are compiled: larger ones have little left over behind 16s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,7 @@ def _function_of_items(batch: BatchSource) -> Function:
 def sizes_up_to(high: int) -> tuple[int, ...]:
     """Return the sizes for which kernels are compiled where batches have up to `high` items.
 
-    They are the usual ones, and the largest batch, which servers fill, unless it is so large that an item of
-    it takes as long as one of 16.
+    They are the usual ones, and the largest batch, which servers fill, up to 32 items.
     """
     largest = {high} if 1 <= high <= _MOST_ITEMS else set()
     return tuple(sorted({size for size in USUAL_SIZES if size <= max(high, 1)} | largest))
