@@ -53,7 +53,14 @@ def _read(kind: Any, data: object, where: str) -> object:
             return None
         return _read(next(part for part in parts if part is not type(None)), data, where)
     if origin is tuple and isinstance(data, list):
-        return tuple(_read(parts[0], item, f"{where}[{index}]") for index, item in enumerate(data))
+        kinds = (
+            (parts[0],) * len(data) if parts[-1] is Ellipsis else parts
+        )  # any number, or one kind for each
+        if len(kinds) != len(data):
+            raise ValueError(f"{where} has {len(data)} entries, expected {len(kinds)}")
+        return tuple(
+            _read(part, item, f"{where}[{i}]") for i, (part, item) in enumerate(zip(kinds, data, strict=True))
+        )
     if origin is dict and isinstance(data, dict):
         return {str(key): _read(parts[1], item, f"{where}.{key}") for key, item in data.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):

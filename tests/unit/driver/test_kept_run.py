@@ -29,8 +29,10 @@ from intarsia.measure.whole_run import run_arrays
 from intarsia.op import call
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import CompileError
+from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.target import Host, Target
 from intarsia.toolchain.this_host import this_host
+from intarsia.tune.contest.candidate_record import CandidateRecord, Status
 
 pytestmark = pytest.mark.processes
 
@@ -172,3 +174,10 @@ def test_another_machine_is_another_question() -> None:
     here, there = this_host(), Host.detect(root=Path("/nowhere"), cores=3)
     digests = {question_digest(workload, host, (), **asked) for host in (here, there)}  # type: ignore[arg-type]  # each of its own type
     assert len(digests) == 2
+
+
+def test_latencies_by_size_come_back() -> None:
+    record = CandidateRecord(
+        "a", "cpu -toolchain=native", Status.MEASURED, by_size=(("n=1", 1e-3), ("n=8", 4e-3))
+    )
+    assert from_plain(CandidateRecord, json.loads(json.dumps(to_plain(record))), "it") == record
