@@ -118,7 +118,7 @@ def _retype(
     type_of_variable: Callable[[Var], Type | None],
     rewritten: Callable[[Type | None], Type | None],
 ) -> Function:
-    """Return the function over variables of other types, with all types inferred again.
+    """Return the function over variables of other types, with types inferred again where something changes.
 
     Args:
         function: The function.
@@ -128,15 +128,18 @@ def _retype(
     done: dict[Expr, Expr] = {}
     for node in post_order(function):
         new = with_children(node, tuple(done[child] for child in children(node)))
+        type_ = type_of_variable(node) if isinstance(node, Var) else rewritten(node.checked_type)
         match node:
+            case _ if new is node and type_ == node.checked_type:
+                done[node] = node
             case Var():
-                done[node] = with_fields(new, checked_type=type_of_variable(node))
+                done[node] = with_fields(new, checked_type=type_)
             case Call():
-                done[node] = _infer_again(new, rewritten(node.checked_type))
+                done[node] = _infer_again(new, type_)
             case Function():
                 done[node] = typed(with_fields(new, checked_type=None))
             case _:
-                done[node] = typed(with_fields(new, checked_type=rewritten(new.checked_type)))
+                done[node] = typed(with_fields(new, checked_type=type_))
     result = done[function]
     assert isinstance(result, Function)
     return result
