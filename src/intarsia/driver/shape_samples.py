@@ -77,7 +77,8 @@ def sized_program(
     # Given arrays have sizes of their own, which come first.
     usual_sizes = {name: size for name, size in (shown | measured).items() if name in sizes}
     if usual_sizes and samples:
-        first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight)
+        is_named = samples[0].is_named or usual_sizes.keys() == sizes.keys()
+        first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight, is_named)
         samples = (first, *(sample for sample in samples[1:] if sample.key != first.key))
     return SizedProgram(with_dim_ranges(mod, {name: item.range for name, item in sizes.items()}), samples)
 

@@ -12,6 +12,7 @@ from typing import Final
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines
+from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.pipeline import PipelineResult
@@ -20,6 +21,7 @@ from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
+from intarsia.driver.size_variants import SizeVariants
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
@@ -75,6 +77,7 @@ class TuneRun:
         should_stop: Function that returns true to end the run with the measurements so far.
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
+        dynamic: When programs are specialized for sizes of symbolic dimensions.
     """
 
     workload: Workload
@@ -94,6 +97,7 @@ class TuneRun:
     should_stop: Callable[[], bool]
     proves: bool = False
     schedule_seconds: float = 0.0
+    dynamic: DynamicMode = DynamicMode.EAGER
 
     def tune(self, start: float) -> TuneResult:
         """Measure all candidates, and return the winner.
@@ -141,8 +145,19 @@ class TuneRun:
         """Measure the first candidates, search, and race the best."""
         contest = self._measure_baselines(entrants)
         pipeline = self._search(contest).run()
-        winner = contest.decide(self.seconds - self._search_seconds, self.seed)
+        winner = self._decide(contest, self.seconds - self._search_seconds)
         return self._finish(contest, winner, pipeline, start)
+
+    def _decide(self, contest: Contest, seconds: float) -> Entrant:
+        """Race the best candidates, and then the winner against itself with variants for the named sizes."""
+        if not self._specializes:
+            return contest.decide(seconds, self.seed)
+        winner = contest.decide(seconds / 3, self.seed)
+        trials = self.testbed.prepare(self.workload).trials()
+        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds / 3)
+        if self.should_stop() or not variants.enter(winner):
+            return winner
+        return contest.decide(seconds / 3, self.seed)
 
     def _repeat_finished(self, start: float) -> TuneResult | None:
         """Repeat the result of an identical earlier run, if its winner is still correct.
@@ -210,6 +225,7 @@ class TuneRun:
             passes=self.passes,
             plan=plan,
             proves=self.proves,
+            specializes=self._specializes,
         )
 
     @property
@@ -221,6 +237,11 @@ class TuneRun:
             passes=self.passes,
             settings=self.workload.settings,
         )
+
+    @property
+    def _specializes(self) -> bool:
+        is_named = any(sample.is_named for sample in self.workload.samples)
+        return is_named and self.dynamic is not DynamicMode.NONE
 
     @property
     def _search_seconds(self) -> float:

@@ -25,6 +25,7 @@ from intarsia.cli.arguments.options import (
 )
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Report
+from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,6 +118,13 @@ def tune(
             help="Search until nothing is left to try or the budget ends, however little is expected of it.",
         ),
     ] = False,
+    dynamic: Annotated[
+        DynamicMode,
+        typer.Option(
+            "--dynamic",
+            help="Variants for sizes that --shape names with shares (eager), or none.",
+        ),
+    ] = DynamicMode.EAGER,
     locked: Annotated[
         bool,
         typer.Option("--locked", help="Build and verify the plan only, without search and comparison."),
@@ -199,6 +207,7 @@ def tune(
             schedule_trials=schedule_trials,
             plan=plan_path,
             until_proven=until_proven,
+            dynamic=dynamic,
             locked=locked,
             on_progress=report,
             on_note=console.note,
