@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,13 +50,12 @@ def _variants_complaint(plan: ExecutionPlan) -> str:
         return "its variants are for different dimensions"
     if any(find_dim(plan, name) is None for name in next(iter(names), ())) or frozenset() in names:
         return "a variant is for a dimension that no input has"
-    seen: list[Mapping[str, int]] = []
+    seen: set[frozenset[tuple[str, int]]] = set()
     for variant in plan.variants:
-        if variant.sizes in seen:
-            return (
-                f"two variants are for {', '.join(f'{name}={size}' for name, size in variant.sizes.items())}"
-            )
-        seen.append(variant.sizes)
+        sizes = variant.sizes.items()
+        if frozenset(sizes) in seen:
+            return f"two variants are for {', '.join(f'{name}={size}' for name, size in sizes)}"
+        seen.add(frozenset(sizes))
         block = plan.blocks.get(variant.block)
         if block is None or variant.block == "main":
             return f'it has no block "{variant.block}" for a variant'

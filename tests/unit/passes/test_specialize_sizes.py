@@ -22,6 +22,7 @@ from intarsia.passes import (
     SpecializeSizes,
     default_heuristic,
 )
+from intarsia.runtime.kernel import Array
 from intarsia.support.errors import UsageError
 
 NATIVE = "cpu -toolchain=native"
@@ -41,9 +42,9 @@ def specialized(*sizes: str, target: str = NATIVE, mod: IRModule | None = None) 
     return SpecializeSizes(sizes, target)(program() if mod is None else mod)
 
 
-def expected(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(np.exp(x) - np.exp(x).max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+def expected(x: Array) -> Array:
+    powers: Array = np.exp(np.exp(x) - np.exp(x).max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 99))
@@ -116,5 +117,5 @@ def test_control_flow_is_interpreted_in_a_variant() -> None:
 
 @pytest.mark.parametrize(("sizes", "target"), [(("batch",), NATIVE), (("batch=2",), "cpu")])
 def test_options_that_make_no_sense(sizes: tuple[str, ...], target: str) -> None:
-    with pytest.raises(UsageError, match="expected a name with a number|names no toolchain"):
+    with pytest.raises(UsageError, match=r"expected a name with a number|names no toolchain"):
         SpecializeSizes(sizes, target)
