@@ -52,35 +52,39 @@ class SizeVariants:
         Raises:
             IntarsiaError: Measuring is impossible.
         """
-        decisions = self._decisions(winner)
+        others, base = decisions_and_base(winner.input.candidate)
+        decisions = self._decisions(winner, others)
         if not decisions:
             return False
-        others, base = decisions_and_base(winner.input.candidate)
         # Variants come first: decisions on the program must not change what was measured of them.
         candidate = tuned_candidate((*decisions, *others), base)
         name = free_name(f"{winner.name} by size", [item.name for item in self.contest.entrants], " ({})", 2)
         self.contest.enter_new([Entrant(name, MeasureInput(self.workload, winner.input.target, candidate))])
         return True
 
-    def _decisions(self, winner: Entrant) -> tuple[Decision, ...]:
+    def _decisions(self, winner: Entrant, others: Sequence[Decision]) -> tuple[Decision, ...]:
         records = {record.name: record for record in self.contest.records()}
         seconds_for_any = dict(records[winner.name].by_size)
         measurer = self.contest.measurer
         begun = measurer.spent
         decisions: list[Decision] = []
+        late: list[str] = []
         timed = [sample for sample in self.workload.samples if sample.is_named and sample.weight]
         for sample in sorted(timed, key=lambda item: -item.weight):
             left = self.seconds - (measurer.spent - begun)
             if left <= 0 or self.contest.should_stop():
-                self.contest.notes.append(f"there was no time for a variant for {sample.label}")
+                late.append(sample.label)
                 continue
             fastest = self._fastest(sample, left)
             if fastest is None:
                 continue
             target, seconds = fastest
             gain = seconds_for_any.get(sample.label, math.inf) / seconds
-            if gain >= LEAST_GAIN:
-                decisions.append(_decision(sample, target))
+            decision = _decision(sample, target)
+            if gain >= LEAST_GAIN and decision not in others:
+                decisions.append(decision)
+        if late:
+            self.contest.notes.append(f"there was no time for variants for {', '.join(late)}")
         return tuple(decisions)
 
     def _fastest(self, sample: SizeSample, seconds: float) -> tuple[Target, float] | None:
