@@ -48,6 +48,9 @@ from intarsia.tune.contest.entrant import Entrant
 SEARCH_SHARE = 0.6
 """Share of the budget for the search; the rest is for the race of the best."""
 
+SPECIALIZING_SEARCH_SHARE: Final = 0.3
+"""Share of the budget for the search where named sizes get variants, which gain more."""
+
 FREE_JUDGING: Final = 10.0
 """Seconds of computing the reference that do not count against the budget: enough for small models."""
 
@@ -77,7 +80,7 @@ class TuneRun:
         should_stop: Function that returns true to end the run with the measurements so far.
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
-        dynamic: When programs are specialized for sizes of symbolic dimensions.
+        dynamic: Mode of specializing the program for sizes of symbolic dimensions.
     """
 
     workload: Workload
@@ -152,12 +155,12 @@ class TuneRun:
         """Race the best candidates, and then the winner against itself with variants for the named sizes."""
         if not self._specializes:
             return contest.decide(seconds, self.seed)
-        winner = contest.decide(seconds / 3, self.seed)
+        winner = contest.decide(seconds / 4, self.seed)
         trials = self.testbed.prepare(self.workload).trials()
-        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds / 3)
+        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds / 2)
         if self.should_stop() or not variants.enter(winner):
             return winner
-        return contest.decide(seconds / 3, self.seed)
+        return contest.decide(seconds / 4, self.seed)
 
     def _repeat_finished(self, start: float) -> TuneResult | None:
         """Repeat the result of an identical earlier run, if its winner is still correct.
@@ -245,7 +248,8 @@ class TuneRun:
 
     @property
     def _search_seconds(self) -> float:
-        return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
+        share = SPECIALIZING_SEARCH_SHARE if self._specializes else SEARCH_SHARE
+        return self.seconds * share if self.searches or self.passes else 0.0
 
     def _measurer(self) -> Measurer:
         return Measurer(

@@ -112,7 +112,7 @@ def explain_functions(
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     records = []
     for var, function in module.graph_functions.items():
-        if is_sealed(function) or variant_sizes(function):  # the decisions tell of variants
+        if is_sealed(function) or variant_sizes(function):  # decisions have the variants
             continue
         cover = covers.get(var.name)
         partitions = [item for item in chosen if item.partition.function == var.name]
