@@ -60,13 +60,6 @@ ALLOWED: Final = (
     ("name", "src/intarsia/driver/explain/explained_function.py", "known"),
     ("name", "src/intarsia/driver/explain/explanation.py", "own"),
 )
-LEFT_TO_ISSUE_23: Final = (
-    # These modules are about to be replaced, their language with them.
-    "src/intarsia/driver/partition.py",
-    "src/intarsia/driver/evolve.py",
-    "src/intarsia/driver/settled.py",
-    "src/intarsia/autoschedule/measuring/",
-)
 
 QUOTING: Final = ("docs/decisions/", "docs/language.md")
 """Pages that quote what the rules forbid, or that are kept as they were written."""
@@ -196,9 +189,7 @@ def violations(below: str = "") -> list[Violation]:
     unsorted: set[Violation] = set()
     for path in files():
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith(below) and not name.startswith(
-            (*LEFT_TO_ISSUE_23, "docs/decisions/", "docs/language.md")
-        ):
+        if name.startswith(below) and not name.startswith(QUOTING):
             unsorted.update(check_module(path) if path.suffix == ".py" else check_page(path))
     return sorted(filter(_is_forbidden, unsorted), key=lambda item: (item.path, item.line, item.text))
 
