@@ -1,4 +1,4 @@
-"""Operands in turns: equal copies elsewhere, as many as their size asks for."""
+"""Sets of operands: equal copies in other memory, as many as the wanted size needs."""
 
 from __future__ import annotations
 
