@@ -68,8 +68,8 @@ PREPARED_BY: Mapping[str, tuple[str, ...]] = {
 }
 """Passes to run first, besides the required ones, so that a pass has something to do."""
 
-LEFT_OUT = ("ApplyPassToFunction",)
-"""Passes that are not timed: they only apply another pass."""
+LEFT_OUT = ("ApplyPassToFunction", "CollagePartition")
+"""Passes that are not timed: the first only applies another pass, the second searches."""
 
 PATTERNS = (
     CompositePattern("conv_relu", is_op("Relu")(is_op("Conv")(wildcard(), is_constant()))),
