@@ -28,7 +28,7 @@ from intarsia.ir.scope import Scope, place
 from intarsia.op.infer import typed
 from intarsia.op.node import OUTPUTS
 from intarsia.passes.functions.sealed import is_sealed
-from intarsia.passes.parallel.channel_arguments import Channels, Stage, following_stage
+from intarsia.passes.parallel.channel_arguments import Channels, ParallelStage, following_stage
 from intarsia.support.errors import UsageError
 
 
@@ -62,7 +62,7 @@ class _Group:
     """
 
     shared: Expr
-    stages: tuple[Stage, ...]
+    stages: tuple[ParallelStage, ...]
     branches: tuple[tuple[Call, ...], ...]
     channels: Channels
 
@@ -161,7 +161,7 @@ def _grown(calls: tuple[Call, ...], operator: ParallelOperator, users: _Users) -
     """A group of calls, with what follows them equally."""
     channels = Channels(operator.channel_axis, tuple(map(operator.outputs, calls)), _rank(calls[0]))
     first = calls[0]
-    stages = [Stage(first.op, first.attrs, 0, operator.arguments(calls), first.span)]
+    stages = [ParallelStage(first.op, first.attrs, 0, operator.arguments(calls), first.span)]
     branches = [calls]
     while True:
         following = tuple(user for user in map(users.next_call, branches[-1]) if user is not None)
