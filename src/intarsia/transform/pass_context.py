@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
@@ -110,15 +110,31 @@ class PassContext:
         return PassContext(**settings)
 
     def __enter__(self) -> Self:
-        self._enter_instruments()
-        _ENTERED.set((*_ENTERED.get(), self))
+        """Make this the current context; instruments are entered once, also if a pass enters it again."""
+        stack = _ENTERED.get()
+        if not any(entered is self for entered in stack):
+            self._enter_instruments()
+        _ENTERED.set((*stack, self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _ENTERED.set(_ENTERED.get()[:-1])
-        self._exit_instruments()
+        """Make the context around it the current one again.
+
+        Raises:
+            UsageError: It is not the innermost of this thread or task; it is left all the same.
+        """
+        stack = _ENTERED.get()
+        position = max((index for index, entered in enumerate(stack) if entered is self), default=None)
+        if position is None:
+            raise UsageError("a PassContext is left that was not entered in this thread or task", help=_WITH)
+        rest = (*stack[:position], *stack[position + 1 :])
+        _ENTERED.set(rest)
+        if not any(entered is self for entered in rest):
+            self._exit_instruments()
+        if position != len(stack) - 1:
+            raise UsageError("a PassContext is left before one that was entered inside it", help=_WITH)
 
     def override_instruments(self, instruments: Iterable[PassInstrument]) -> None:
         """Leave the instruments in use, and enter others in their place (also on the default context)."""
@@ -171,6 +187,7 @@ class PassContext:
             raise
 
 
+_WITH: Final = "write `with PassContext(...):`, which leaves contexts in the right order"
 _ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("entered pass contexts", default=())
 _DEFAULT: ContextVar[PassContext | None] = ContextVar("default pass context", default=None)
 
