@@ -20,7 +20,7 @@ MAX_DEPTH = register_config_option(
 
 @register_pass
 @dataclass(frozen=True)
-class FuseOps(FunctionPass, opt_level=1, required=("InferType",)):
+class FuseOps(FunctionPass, opt_level=1, required=("ToGraphNormalForm",)):
     """Groups operators by fusion kind along post-dominators, and calls each group in place as a function.
 
     The groups are those of graph fusion in TVM (OSDI 2018, section 3), by `op.op_pattern`: what follows a
@@ -28,7 +28,7 @@ class FuseOps(FunctionPass, opt_level=1, required=("InferType",)):
     other; a reduction takes the elementwise and broadcast ones that feed it, and ends the group. Every path
     between the first and the last is in the group.
     Expressions of one scope are fused only: the body of a function, a Loop or a Let, a branch of an If.
-    Run ToGraphNormalForm before it on programs that name everything by lets.
+    So it requires ToGraphNormalForm, which a sequence runs before it, for programs with lets.
 
     * A group is a function literal with the attribute `Primitive=1`; one operator alone stays as it is.
     * Values computed outside are its parameters. Constants stay inside, whatever their size, because
