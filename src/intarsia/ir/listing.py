@@ -8,12 +8,14 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from intarsia.ir.attributes import Attrs
+from intarsia.ir.constant_digest import constant_digest
 from intarsia.ir.expr import Constant, Expr
 from intarsia.ir.literal import device_text, name_text, span_text, value_text
 from intarsia.ir.types import Type
 from intarsia.target import UNCONSTRAINED
 
 TEXT_VERSION: Final = "0.1"
+_DIGEST_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Listing:
         show_types: Write types; the text still parses without.
         show_devices: Write virtual devices.
         show_spans: Write spans.
+        number_constants: Write the numbers of constants; else the start of their digests.
         lines: The text.
         constants: The number of each constant.
         line_of: Index of the line that an expression is written on, by global function and expression.
@@ -42,6 +45,7 @@ class Listing:
     show_types: bool = True
     show_devices: bool = True
     show_spans: bool = True
+    number_constants: bool = True
     lines: list[str] = field(default_factory=list)
     constants: dict[Constant, int] = field(default_factory=dict)
     line_of: dict[tuple[str, Expr], int] = field(default_factory=dict)
@@ -54,7 +58,8 @@ class Listing:
 
     def constant_text(self, constant: Constant) -> str:
         """The reference to a constant, numbered at its first appearance."""
-        return f"meta[Constant][{self.constants.setdefault(constant, len(self.constants))}]"
+        number = self.constants.setdefault(constant, len(self.constants))
+        return f"meta[Constant][{number if self.number_constants else _digest_text(constant)}]"
 
     def attrs_text(self, attrs: Attrs) -> str:
         """Attributes as `name=value, name=value`.
@@ -75,3 +80,7 @@ class Listing:
         if expr.span is not None and self.show_spans:
             text += f" {span_text(expr.span)}"
         return text
+
+
+def _digest_text(constant: Constant) -> str:
+    return constant_digest(constant).hex()[:_DIGEST_DIGITS]

@@ -13,11 +13,12 @@ pass_text, pass_syntax           passes as text, printed and read
 pass_packages                    packages that bring more
 pass_trace, replay               the passes applied, as data that replays
 completion                       what is done after every pass
+program_check                    the rules that every program keeps
 option_type                      objects that are options of passes, as data
 apply_pass_to_function           a pass on some functions only
 immutable_module                 a check that passes leave their input alone
 instrument                       what watches passes
-bisection                        which pass made a program wrong
+bisection, pass_owner            which pass made a program wrong, and whose it is
 
 No operator is named here: operators stand in `op`, and what passes do with them in `passes`.
 """

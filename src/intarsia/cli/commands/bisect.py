@@ -12,13 +12,13 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import NOTHING, error_text
-from intarsia.support.errors import UsageError, VerificationError
+from intarsia.support.errors import IntarsiaError, UsageError, VerificationError
 from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
     from intarsia.measure.pass_bisection import PassBisection, Verdict
     from intarsia.transform import Sequential
-    from intarsia.transform.bisection import BisectedPass, Bisection
+    from intarsia.transform.bisection import BisectedPass, Bisection, RaisedPass
 
 HEADERS = ("pass", "program", "result", "max error", "what is wrong")
 DEFAULT_PIPELINE = "default_heuristic"
@@ -106,27 +106,59 @@ def _sequence(pipeline: str | None, passes: list[str]) -> Sequential:
 def _report(model: str, name: str, bisected: PassBisection) -> Report:
     bisection = bisected.bisection
     rows = [(item, _verdict(item, bisected)) for item in bisection.passes]
+    raised = bisection.raised
     document = {
         "model": model,
         "passes": [_record(item, verdict) for item, verdict in rows],
         "guilty": None if bisection.guilty is None else bisection.guilty.name,
         "diff": "" if bisection.guilty is None else bisection.guilty.change.diff(),
         "raised": None if bisection.error is None else str(bisection.error),
+        "raised_by": None if raised is None else _raised_record(raised),
         "runs": bisection.evaluations,
         "reference": bisected.reference,
     }
     chosen = None if bisection.guilty is None else bisection.passes.index(bisection.guilty)
-    table = Table(HEADERS, tuple(_cells(item, verdict) for item, verdict in rows), frozenset({3}), chosen)
+    cells = [_cells(item, verdict) for item, verdict in rows]
+    if raised is not None:
+        cells.append((raised.name, "raised", NOTHING, NOTHING, type(raised.error).__name__))
+    table = Table(HEADERS, tuple(cells), frozenset({3}), chosen)
     blocks: list[Block] = [table, f"reference result: {bisected.reference}"]
     if bisection.guilty is not None:
         if bisection.error is not None:
-            blocks.append(f"a later pass has failed: {bisection.error}")
+            blocks.append(f"a later pass has failed: {bisection.error if raised is None else raised}")
         blocks += ["", f"what {bisection.guilty.name} changed:", bisection.guilty.change.diff()]
         problem = f"{bisection.guilty.name} is the first pass of {name} after which the program is wrong"
         return Report(document, tuple(blocks), VerificationError(problem, help="see what it changed above"))
     if bisection.error is not None:
-        raise bisection.error
+        return Report(document, tuple(blocks), _failure(bisection.error, raised))
     return Report(document, (*blocks, _nothing_wrong(bisection)))
+
+
+def _failure(error: Exception, raised: RaisedPass | None) -> IntarsiaError:
+    """Return the error of a command whose passes raised one, without a wrong program before.
+
+    Raises:
+        Exception: It was raised outside of all passes.
+    """
+    if isinstance(error, IntarsiaError):
+        return error
+    if raised is None:
+        raise error
+    whose = "Intarsia" if raised.owner is not None and raised.owner.is_ours else "the author of the pass"
+    failure = VerificationError(str(raised), help=f"report it to {whose}; --debug shows the traceback")
+    failure.__cause__ = error
+    return failure
+
+
+def _raised_record(raised: RaisedPass) -> dict[str, Any]:
+    owner = raised.owner
+    return {
+        "name": raised.name,
+        "type": type(raised.error).__name__,
+        "text": getattr(raised.error, "problem", str(raised.error)),
+        "module": None if owner is None else owner.module,
+        "package": (owner.package or None) if owner is not None else None,
+    }
 
 
 def _nothing_wrong(bisection: Bisection) -> str:

@@ -1,6 +1,7 @@
 """Instruments: what watches passes, and what may skip them.
 
 pass_instrument      the five hooks, and the decorator
+open_runs            pairs what is seen before and after a pass
 pass_timing          how long each pass takes, as a tree
 pass_memory          how much memory each takes
 print_ir, dump_ir    the program before and after passes, as text and in files
