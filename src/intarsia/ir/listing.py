@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from intarsia.ir.attributes import Attrs
 from intarsia.ir.constant_digest import constant_digest
+from intarsia.ir.constant_literal import literal_text
 from intarsia.ir.expr import Constant, Expr
 from intarsia.ir.literal import device_text, name_text, span_text, value_text
 from intarsia.ir.types import Type
@@ -20,7 +21,7 @@ _DIGEST_DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """A program as text, and the arrays that it refers to as `meta[Constant][i]`."""
+    """A program as text, and the arrays that it refers to as `meta[Constant][i]`: all but short ones."""
 
     text: str
     constants: tuple[npt.NDArray[Any], ...]
@@ -57,7 +58,10 @@ class Listing:
         return ProgramText("\n".join(self.lines) + "\n", tuple(c.data for c in self.constants))
 
     def constant_text(self, constant: Constant) -> str:
-        """The reference to a constant, numbered at its first appearance."""
+        """A short constant itself; else the reference to it, numbered at its first appearance."""
+        literal = literal_text(constant.data)
+        if literal is not None:
+            return literal
         number = self.constants.setdefault(constant, len(self.constants))
         return f"meta[Constant][{number if self.number_constants else _digest_text(constant)}]"
 
