@@ -98,7 +98,7 @@ def bisect_passes(
     judged = _Judge(bisected, is_right)
     guilty = _first_wrong(steps, judged) if exhaustive else _search(steps, judged)
     culprit = None if guilty is None else bisected[guilty]
-    return Bisection(tuple(bisected), culprit, error, judged.count, _raised(sequence, tracking, error))
+    return Bisection(tuple(bisected), culprit, error, judged.count, raised_pass(sequence, tracking, error))
 
 
 class _Judge:
@@ -145,8 +145,14 @@ def _run(sequence: Pass, mod: IRModule, ctx: PassContext, tracking: ChangeTracki
     return None
 
 
-def _raised(sequence: Pass, tracking: ChangeTracking, error: Exception | None) -> RaisedPass | None:
-    """The innermost pass that the error has left."""
+def raised_pass(sequence: Pass, tracking: ChangeTracking, error: Exception | None) -> RaisedPass | None:
+    """Return the innermost pass that an error has left.
+
+    Args:
+        sequence: The passes that ran.
+        tracking: Instrument that watched them, after its context.
+        error: The error that ended them, or None.
+    """
     if error is None or not tracking.raised:
         return None
     name, before = tracking.raised[0]

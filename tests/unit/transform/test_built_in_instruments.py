@@ -24,9 +24,12 @@ from intarsia.transform.instrument import (
     DumpIR,
     PassChange,
     PassMemoryInstrument,
+    PassStatistics,
     PassTimingInstrument,
     PrintAfter,
     PrintBefore,
+    PrintChanged,
+    StopAfter,
     VerifyAfterPass,
 )
 
@@ -307,3 +310,38 @@ class TestMemory:
         assert found["borrows"].peak > (4 << 20) - freed
         assert found["both"].peak > (5 << 20) - freed
         assert memory.render().count("KiB") == 6
+
+
+class TestStatistics:
+    def test_operators_and_constants_before_and_after(self) -> None:
+        statistics = PassStatistics()
+
+        @module_pass(opt_level=0)
+        def shift(mod: IRModule, ctx: PassContext) -> IRModule:
+            return shifted(1.0)
+
+        with PassContext(instruments=[statistics]):
+            Sequential([first, shift, add_relu], name="all")(program())
+        runs = {run.name: run for run in statistics.runs}
+        assert not runs["first"].is_changed
+        assert runs["first"].change == ""
+        assert runs["shift"].change == "-Relu, +Add"
+        assert (runs["shift"].before.constant_bytes, runs["shift"].after.constant_bytes) == (0, 24)
+        assert runs["all"].change == "+Add"
+        assert [run.is_innermost for run in statistics.runs] == [True, True, True, False]
+
+
+class TestStopAfter:
+    def test_later_passes_do_not_run(self) -> None:
+        stop, tracking = StopAfter("first"), ChangeTracking()
+        with PassContext(instruments=[stop, tracking]):
+            Sequential([first, add_relu], name="all")(program())
+        assert stop.is_stopped
+        assert [item.name for item in tracking.changes] == ["first", "all"]
+
+
+def test_only_changed_programs_are_printed() -> None:
+    printed: list[str] = []
+    with PassContext(instruments=[PrintChanged(write=printed.append)]):
+        Sequential([first, add_relu, second], name="all")(program())
+    assert [text.splitlines()[0] for text in printed] == ["# after add_relu", "# after all"]
