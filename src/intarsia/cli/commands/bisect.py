@@ -9,10 +9,11 @@ import typer
 from intarsia.cli.arguments.completion import complete_pass_text, complete_pipeline
 from intarsia.cli.arguments.options import Inputs, Model, Seed, Shapes, Threads, Toolchain
 from intarsia.cli.console.console import Console
+from intarsia.cli.reports.pass_error import pass_error
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import NOTHING, error_text
-from intarsia.support.errors import IntarsiaError, UsageError, VerificationError
+from intarsia.support.errors import UsageError, VerificationError
 from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
@@ -130,24 +131,8 @@ def _report(model: str, name: str, bisected: PassBisection) -> Report:
         problem = f"{bisection.guilty.name} is the first pass of {name} after which the program is wrong"
         return Report(document, tuple(blocks), VerificationError(problem, help="see what it changed above"))
     if bisection.error is not None:
-        return Report(document, tuple(blocks), _failure(bisection.error, raised))
+        return Report(document, tuple(blocks), pass_error(bisection.error, raised))
     return Report(document, (*blocks, _nothing_wrong(bisection)))
-
-
-def _failure(error: Exception, raised: RaisedPass | None) -> IntarsiaError:
-    """Return the error of a command whose passes raised one, without a wrong program before.
-
-    Raises:
-        Exception: It was raised outside of all passes.
-    """
-    if isinstance(error, IntarsiaError):
-        return error
-    if raised is None:
-        raise error
-    whose = "Intarsia" if raised.owner is not None and raised.owner.is_ours else "the author of the pass"
-    failure = VerificationError(str(raised), help=f"report it to {whose}; --debug shows the traceback")
-    failure.__cause__ = error
-    return failure
 
 
 def _raised_record(raised: RaisedPass) -> dict[str, Any]:
