@@ -184,3 +184,19 @@ class TestReproducer:
         assert outcome.err.startswith("error: nowhere is no folder of a reproducer: ")
         assert opt(model, "--reduce", "nowhere").err.startswith("error: --reduce takes no MODEL\n")
         assert opt().err.startswith("error: missing argument 'MODEL'\n")
+
+
+class TestRemarks:
+    def test_what_passes_say(self, model: str) -> None:
+        words = [model, "--pipeline", "FuseOps{max_depth=1}", "--remarks"]
+        outcome = opt(*words, "FuseOps: missed")
+        assert outcome.code == 0
+        first, note = outcome.out.splitlines()[:2]
+        assert first.startswith("missed: FuseOps: Add %1 is not fused with what follows: ")
+        assert note == "  note: Reshape %2 uses its result"
+        assert opt(*words, "ConvertLayout").out.startswith("no remarks\n")
+        document = opt(*words, ".", "--json").document
+        assert {record["pass"] for record in document["remarks"]} == {"FuseOps"}
+
+    def test_a_pattern_that_is_none(self, model: str) -> None:
+        assert opt(model, "--remarks", "(").err.startswith("error: '(' is no regular expression: ")

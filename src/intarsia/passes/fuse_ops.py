@@ -11,7 +11,14 @@ from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.fusion.fusion_graph import FusionGraph
 from intarsia.passes.fusion.fusion_groups import FusionGroups
 from intarsia.support.errors import UsageError
-from intarsia.transform import FunctionPass, PassContext, register_config_option, register_pass
+from intarsia.transform import (
+    DiagnosticLevel,
+    DiagnosticNote,
+    FunctionPass,
+    PassContext,
+    register_config_option,
+    register_pass,
+)
 
 MAX_DEPTH = register_config_option(
     "FuseOps.max_depth", int, 256, "the largest number of operators that FuseOps puts into one function"
@@ -71,11 +78,19 @@ class FuseOps(FunctionPass, opt_level=1, required=("ToGraphNormalForm",)):
         if is_sealed(function):
             return function
         graph = FusionGraph.of(function)
-        groups = [
-            tuple(graph.nodes[index] for index in group)
-            for group in FusionGroups.grown(graph, depth).members()
-        ]
+        grown = FusionGroups.grown(graph, depth)
+        if ctx.is_diagnosing:
+            _diagnose(grown, ctx)
+        groups = [tuple(graph.nodes[index] for index in group) for group in grown.members()]
         return _with_groups(function, graph, [group for group in groups if _is_worthwhile(group)])
+
+
+def _diagnose(groups: FusionGroups, ctx: PassContext) -> None:
+    """Say which operators stay apart from those that use their results."""
+    for missed in groups.missed():
+        note = DiagnosticNote(missed.user, "uses its result")
+        text = f"is not fused with what follows: {missed.reason}"
+        ctx.diagnose(missed.call, DiagnosticLevel.MISSED, text, [note])
 
 
 def _is_worthwhile(group: tuple[Expr, ...]) -> bool:

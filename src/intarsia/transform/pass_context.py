@@ -8,8 +8,9 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from intarsia.ir import IRModule
+from intarsia.ir import Expr, IRModule
 from intarsia.support.errors import UsageError
+from intarsia.transform.diagnostic import Diagnostic, DiagnosticLevel, DiagnosticNote, running_pass
 from intarsia.transform.instrument_list import checked_instruments
 from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_config import ConfigOption, checked_config, config_options
@@ -143,6 +144,32 @@ class PassContext:
         self._instruments = checked
         self._enter_instruments()
 
+    @property
+    def is_diagnosing(self) -> bool:
+        """Whether an instrument takes diagnostics; if not, a pass need not look for reasons."""
+        return any(hasattr(instrument, _DIAGNOSTIC_HOOK) for instrument in self._instruments)
+
+    def diagnose(
+        self,
+        expr: Expr,
+        level: DiagnosticLevel,
+        text: str,
+        notes: Iterable[DiagnosticNote] = (),
+    ) -> None:
+        """Hand a statement of the running pass about an expression to the instruments that take it.
+
+        Args:
+            expr: Expression of the program that the pass was given.
+            level: Level of the statement.
+            text: The statement, which goes on after the name of the expression: "keeps its layout: ...".
+            notes: Further expressions, each with what it has to do with the statement.
+        """
+        diagnostic = Diagnostic(running_pass(), expr, level, text, tuple(notes))
+        for instrument in self.instruments:
+            hook = getattr(instrument, _DIAGNOSTIC_HOOK, None)
+            if hook is not None:
+                hook(diagnostic)
+
     def before_pass(self, mod: IRModule, info: PassInfo) -> bool:
         """Call the instruments before a pass, and return whether it is to run.
 
@@ -187,6 +214,7 @@ class PassContext:
             raise
 
 
+_DIAGNOSTIC_HOOK: Final = "run_diagnostic"
 _WITH: Final = "write `with PassContext(...):`, which leaves contexts in the right order"
 _ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("entered pass contexts", default=())
 _DEFAULT: ContextVar[PassContext | None] = ContextVar("default pass context", default=None)

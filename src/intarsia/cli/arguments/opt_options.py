@@ -72,6 +72,15 @@ Memory: TypeAlias = Annotated[bool, typer.Option("--memory", help="Print the mem
 Statistics: TypeAlias = Annotated[
     bool, typer.Option("--stats", help="Print what each pass did to operators and constants.")
 ]
+Remarks: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--remarks",
+        metavar="REGEX",
+        help='Print what passes say about the program, where "PASS: LEVEL: TEXT" matches: "." for all, '
+        '"ConvertLayout", "missed".',
+    ),
+]
 VerifyEach: TypeAlias = Annotated[
     bool, typer.Option("--verify-each", help="Verify the program after each pass that changed it.")
 ]

@@ -24,6 +24,7 @@ from intarsia.cli.arguments.opt_options import (
     PrintBefore,
     PrintBeforeAll,
     ReduceFolder,
+    Remarks,
     ReproducerFolder,
     Statistics,
     StopAfter,
@@ -71,6 +72,7 @@ def opt(
     timing: Timing = False,
     memory: Memory = False,
     stats: Statistics = False,
+    remarks: Remarks = None,
     verify_each: VerifyEach = False,
     stop_after: StopAfter = None,
     check: Check = False,
@@ -97,6 +99,7 @@ def opt(
         is_changed=print_ir_after_changed,
         chosen={"timing": timing, "memory": memory, "stats": stats, "verify": verify_each},
         stop_after=stop_after,
+        remarks=remarks,
     )
     sequence = _sequence(pipeline, model)
     ctx = _context(config, disable, opt_level, watch.instruments)
@@ -130,10 +133,12 @@ class _Watch:
         is_changed: bool,
         chosen: dict[str, bool],
         stop_after: str | None,
+        remarks: str | None,
     ) -> _Watch:
         """Return the instruments; None for names is every pass."""
         from intarsia.transform.instrument import (
             ChangeTracking,
+            Diagnostics,
             PassMemoryInstrument,
             PassStatistics,
             PassTimingInstrument,
@@ -159,6 +164,8 @@ class _Watch:
             "timing": PassTimingInstrument,
         }
         instruments = {name: make() for name, make in makers.items() if chosen.get(name, True)}
+        if remarks is not None:
+            instruments["remarks"] = Diagnostics(remarks)
         if stop_after is not None:
             _check_name("--stop-after", stop_after)
             instruments["stop"] = StopAfter(stop_after)
@@ -194,24 +201,38 @@ class _Watch:
 
     def blocks(self) -> tuple[Block, ...]:
         """What they saw, as text."""
-        from intarsia.transform.instrument import PassMemoryInstrument, PassStatistics, PassTimingInstrument
+        from intarsia.transform.instrument import (
+            Diagnostics,
+            PassMemoryInstrument,
+            PassStatistics,
+            PassTimingInstrument,
+        )
 
         blocks: list[Block] = [text.rstrip("\n") + "\n" for text in self.printed]
         for instrument in self.chosen.values():
             if isinstance(instrument, PassStatistics):
                 blocks.append(statistics_table(instrument.runs))
+            elif isinstance(instrument, Diagnostics):
+                blocks.append((instrument.render() or "no remarks") + "\n")
             elif isinstance(instrument, PassTimingInstrument | PassMemoryInstrument):
                 blocks.append(instrument.render() + "\n")
         return tuple(blocks)
 
     def document(self) -> dict[str, Any]:
         """What they saw, as plain data."""
-        from intarsia.transform.instrument import PassMemoryInstrument, PassStatistics, PassTimingInstrument
+        from intarsia.transform.instrument import (
+            Diagnostics,
+            PassMemoryInstrument,
+            PassStatistics,
+            PassTimingInstrument,
+        )
 
         document: dict[str, Any] = {"printed": self.printed} if self.printing else {}
         for name, instrument in self.chosen.items():
             if isinstance(instrument, PassStatistics):
                 document[name] = statistics_records(instrument.runs)
+            elif isinstance(instrument, Diagnostics):
+                document[name] = instrument.records()
             elif isinstance(instrument, PassTimingInstrument | PassMemoryInstrument):
                 from dataclasses import asdict
 

@@ -9,9 +9,11 @@ stop_after           ends a sequence after one of its passes
 print_ir, dump_ir    the program before and after passes, as text and in files
 verify_after_pass    finds the pass that breaks the rules of the language
 change_tracking      what each pass changed
+diagnostics          what passes say about the program
 """
 
 from intarsia.transform.instrument.change_tracking import ChangeTracking, PassChange
+from intarsia.transform.instrument.diagnostics import CollectedDiagnostic, Diagnostics
 from intarsia.transform.instrument.dump_ir import DumpIR
 from intarsia.transform.instrument.pass_instrument import PassInstrument, pass_instrument
 from intarsia.transform.instrument.pass_memory import PassMemory, PassMemoryInstrument
@@ -23,6 +25,8 @@ from intarsia.transform.instrument.verify_after_pass import VerifyAfterPass
 
 __all__ = [
     "ChangeTracking",
+    "CollectedDiagnostic",
+    "Diagnostics",
     "DumpIR",
     "PassChange",
     "PassInstrument",
