@@ -52,7 +52,6 @@ class TestPrinting:
         changed = opt(model, *passes, "--print-ir-after-changed").out
         assert [line for line in changed.splitlines() if line.startswith("# ")] == [
             "# after FoldConstant",
-            "# after opt",
         ]
 
     def test_documents_hold_what_is_printed(self, model: str) -> None:

@@ -51,13 +51,17 @@ class PrintAfter(PrintBefore):
 
 
 class PrintChanged(PrintBefore):
-    """Writes the program after passes that returned another one; arguments as for `PrintBefore`."""
+    """Writes the program after passes that returned another one; arguments as for `PrintBefore`.
+
+    A sequence that returns what its last pass has returned is left out: the program is written already.
+    """
 
     def __init__(
         self, passes: Collection[str] | None = None, write: Callable[[str], object] | None = None
     ) -> None:
         super().__init__(passes, write)
         self._open: OpenRuns[IRModule] = OpenRuns()
+        self._last: IRModule | None = None
 
     def enter_pass_ctx(self) -> None:
         """Note the context, which a pass may enter again."""
@@ -74,5 +78,6 @@ class PrintChanged(PrintBefore):
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Write the program if it is another one."""
         before, _ = self._open.pop(info.name)
-        if mod is not before:
+        if mod is not before and mod is not self._last:
             self._show(mod, info, "after")
+            self._last = mod
