@@ -8,7 +8,16 @@ import pytest
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, SymbolicDim, TensorType, Var, with_fields
 from intarsia.ir.parser import parse_module
 from intarsia.op import call
-from intarsia.passes import CombineParallelConv2D, ConvertLayout, FoldConstant, FuseOps, InferType
+from intarsia.passes import (
+    BackwardFoldScaleAxis,
+    CombineParallelConv2D,
+    ConvertLayout,
+    FoldConstant,
+    FuseOps,
+    InferType,
+    ToMixedPrecision,
+    UnrollLoops,
+)
 from intarsia.target import DeviceType, VirtualDevice
 from intarsia.transform import Pass, PassContext, Sequential
 from intarsia.transform.instrument import Diagnostics
@@ -104,3 +113,44 @@ def test_branches_that_are_too_few(count: int) -> None:
             "there are 2, min_num_branches=3",
             "  note: Conv %1 has the same input",
         ]
+
+
+def test_a_constant_that_a_narrow_type_cannot_hold() -> None:
+    x = image()
+    tiny = Constant(np.array(1e-12, np.float32))
+    mod = program(x, body=call("Add", call("Conv", x, weight("w")), tiny))
+    assert said(ToMixedPrecision(), mod) == [
+        "missed: ToMixedPrecision: Add %1 keeps float32: a constant of it does not fit",
+        "  note: Constant float32(1e-12) does not fit float16",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (UnrollLoops(most_iterations=4), "it has 5 iterations, most_iterations=4"),
+        (UnrollLoops(most_calls=4), "it would become 5 calls, most_calls=4"),
+    ],
+)
+def test_loops_that_are_too_long(item: Pass, reason: str) -> None:
+    mod = parse_module(
+        "def @main(%x: Tensor[(2,), float32]) {\n"
+        "  %0 = fn (%i: Tensor[(), int64], %go: Tensor[(), bool], %s: Tensor[(2,), float32]) {\n"
+        "    (%go, Relu(%s))\n"
+        "  };\n"
+        "  Loop(int64(5), (), %x, %0, outputs=1).0\n"
+        "}\n"
+    )
+    (line,) = said(item, mod)
+    assert line.endswith(f"is not unrolled: {reason}")
+
+
+def test_a_scale_that_stays() -> None:
+    x = image()
+    conv = call("Conv", x, weight("w"))
+    scaled = call("Mul", conv, Constant(np.full((1, 2, 1, 1), 3, np.float32)))
+    (line,) = said(BackwardFoldScaleAxis(), program(x, body=call("Add", conv, scaled)))
+    assert line == (
+        "missed: BackwardFoldScaleAxis: Mul %1 is not moved into weights: what it multiplies has 2 uses"
+    )
+    assert said(BackwardFoldScaleAxis(), program(x, body=scaled)) == []

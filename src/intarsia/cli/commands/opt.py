@@ -197,7 +197,9 @@ class _Watch:
 
         tracking = self.chosen["tracking"]
         assert isinstance(tracking, ChangeTracking)
-        return pass_error(error, raised_pass(sequence, tracking, error))
+        failure = pass_error(error, raised_pass(sequence, tracking, error))
+        failure.add_note("--reproducer FOLDER writes what reproduces it")
+        return failure
 
     def blocks(self) -> tuple[Block, ...]:
         """What they saw, as text."""

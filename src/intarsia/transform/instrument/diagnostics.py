@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from intarsia.ir import Call, Expr, IRModule, Op
+from intarsia.ir import Call, Constant, Expr, IRModule, Op
+from intarsia.ir.constant_literal import literal_text
 from intarsia.ir.listing import Listing
 from intarsia.ir.printer import list_module
 from intarsia.support.errors import UsageError
@@ -115,6 +116,8 @@ class Diagnostics(PassInstrument):
 
     def _record(self, expr: Expr, mod: IRModule | None) -> dict[str, object]:
         name = None if mod is None else self._names_of(mod).get(expr)
+        if isinstance(expr, Constant):
+            name = literal_text(expr.data) or str(expr.checked_type)
         is_call = isinstance(expr, Call) and isinstance(expr.op, Op)
         operator = str(expr.op) if isinstance(expr, Call) and is_call else type(expr).__name__
         return {"operator": operator, "name": name, "node": None if expr.span is None else expr.span.node}
