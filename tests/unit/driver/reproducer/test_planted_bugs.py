@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.planted_bugs import PLANNED, PLANTED, long_program
 
+from intarsia.driver.reproducer import pass_failure
 from intarsia.driver.reproducer.find_failure import find_failure
 from intarsia.driver.reproducer.folder import Reproducer
 from intarsia.driver.reproducer.pass_failure import CheckLimits, FailureKind, check_pass
@@ -62,3 +63,14 @@ def test_a_check_in_this_process() -> None:
     _, item = PLANTED["raising"]
     failure = check_pass(item, long_program(), CTX, CheckLimits(seconds=None))
     assert str(failure) == "Raise: raised: KeyError: 'axis'"
+
+
+@pytest.mark.slow
+def test_a_program_that_is_slow_is_no_failure_of_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never_judged(*_: object) -> str:
+        while True:
+            pass
+
+    monkeypatch.setattr(pass_failure, "_wrong_result", never_judged)
+    _, item = PLANTED["dropped operator"]
+    assert check_pass(item, long_program(), CTX, CheckLimits(seconds=1)) is None
