@@ -30,6 +30,7 @@ from intarsia.op.node import OUTPUTS
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.parallel.channel_arguments import Channels, ParallelStage, following_stage
 from intarsia.support.errors import UsageError
+from intarsia.transform import DiagnosticLevel, DiagnosticNote, PassContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,9 @@ def check_branch_count(min_num_branches: int) -> None:
         )
 
 
-def combine_parallel(function: Function, operator: ParallelOperator, min_num_branches: int) -> Function:
+def combine_parallel(
+    function: Function, operator: ParallelOperator, min_num_branches: int, ctx: PassContext
+) -> Function:
     """Combine every group of at least that many parallel calls in one scope, on one device.
 
     The operators that follow are combined as well, as long as each branch continues with the same one, whose
@@ -90,6 +93,12 @@ def combine_parallel(function: Function, operator: ParallelOperator, min_num_bra
     Linear in the program.
     """
     candidates = _candidates(function, operator)
+    for calls in candidates.values():
+        if 1 < len(calls) < min_num_branches:
+            count = f"there are {len(calls)}, min_num_branches={min_num_branches}"
+            text = f"is not combined with parallel calls: {count}"
+            notes = [DiagnosticNote(call, "has the same input") for call in calls[1:]]
+            ctx.diagnose(calls[0], DiagnosticLevel.MISSED, text, notes)
     if not any(len(calls) >= min_num_branches for calls in candidates.values()):
         return function
     users = _Users.of(function)
