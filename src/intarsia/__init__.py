@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
     from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
+    from intarsia.op.register_operator import operator, register_operator
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
@@ -48,6 +49,8 @@ _HOMES = {
     "get_pass": "intarsia.transform",
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
+    "operator": "intarsia.op.register_operator",
+    "register_operator": "intarsia.op.register_operator",
     "specialize_lazily": "intarsia.driver.lazy_variants",
     "targets": "intarsia.toolchain",
     "to_dlpack": "intarsia.runtime.dlpack",
@@ -70,6 +73,8 @@ __all__ = [
     "get_pass",
     "load",
     "load_pass_sequence",
+    "operator",
+    "register_operator",
     "specialize_lazily",
     "targets",
     "to_dlpack",

@@ -138,6 +138,7 @@ def tune(
     from intarsia.frontend.onnx import import_notes
     from intarsia.measure.measure_input import Workload
     from intarsia.measure.testbed import TestbedLimits
+    from intarsia.op.operator_sources import check_workers_find
     from intarsia.toolchain.this_host import this_host
 
     start = time.perf_counter()
@@ -157,6 +158,7 @@ def tune(
     report(Progress(TuneStage.IMPORT))
     imported = import_model(model, shapes, inputs, example_inputs, dynamic_shapes)
     module = accuracy.program(imported.module)
+    check_workers_find(module)
     for note in import_notes(module):
         (on_note or silent)(note)
     fixing, examples = shapes_of(inputs or {}), shapes_of(imported.inputs)
