@@ -116,7 +116,8 @@ def operator_domain(domain: str) -> OperatorDomain:
         declared = ", ".join(repr(name) for name in sorted({*_DOMAINS, *defined_domains()})) or "none"
         raise UnsupportedModelError(
             f"the operator domain {domain!r} is not one of ONNX's, and no installed package declares it",
-            help=f"export the model with ONNX's own operators; declared domains: {declared}",
+            help="install the package that registers its operators, or export the model with ONNX's own; "
+            f"declared domains: {declared}",
         )
     entry = _entry(domain)
     obstacle = entry.obstacle()
