@@ -27,9 +27,8 @@ import intarsia as ia
 from intarsia.passes import partition_whole
 from intarsia.target import Target
 
-names = ("native", "reference", "onnxruntime")
-targets = [Target(f"cpu -toolchain={name}") for name in names]
-result = ia.tune("fused.onnx", budget="4s", targets=targets)
+targets = ["native", "reference", "onnxruntime"]
+result = ia.tune("fused.onnx", budget="4s", targets=targets, database="measurements.sqlite")
 print(*sorted({kernel.source.toolchain for kernel in result.executable.kernels}))
 result.executable.save("fused.intarsia")
 for toolchain in ("native", "reference"):

@@ -132,7 +132,7 @@ class Executable(ClosedOnExit):
         """Run the program.
 
         Args:
-            *args: Inputs in order: NumPy arrays or anything with `__dlpack__`.
+            *args: Inputs in order: NumPy arrays or anything with `__dlpack__`; or a mapping of all by name.
             **named: Inputs by name.
 
         Returns:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from intarsia.cli.arguments.completion import ZOO_PREFIX
+from intarsia.frontend.zoo_name import ZOO_PREFIX, zoo_name
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ModelArgument:
     @property
     def is_zoo(self) -> bool:
         """Whether it is a built-in model."""
-        return self.source.startswith(ZOO_PREFIX) and not Path(self.source).exists()
+        return zoo_name(self.source) is not None
 
     @property
     def is_artifact(self) -> bool:
