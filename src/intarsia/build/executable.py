@@ -43,6 +43,7 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
     from intarsia.build.kernel_table import KernelTable
     from intarsia.build.program import ProgramLowering
     from intarsia.ir import IRModule
+    from intarsia.runtime import artifact_load  # noqa: F401  # executables are pickled by it
     from intarsia.runtime.devices.open_devices import open_devices
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target

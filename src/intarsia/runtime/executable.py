@@ -42,7 +42,8 @@ class Executable(ClosedOnExit):
     """A compiled program, called like a function on arrays.
 
     It is safe to call from several threads: the calls run one after the other. As a context manager it closes
-    itself.
+    itself. It is pickled and copied as the artifact that `save` would write; a copy has kernels and memory of
+    its own.
 
     Args:
         plan: Steps of the program in their order.
