@@ -20,6 +20,7 @@ from intarsia.support.lazy_names import lazy_names
 from intarsia.support.version import VERSION
 
 if TYPE_CHECKING:
+    from intarsia.driver.inference_session import InferenceSession
     from intarsia.driver.lazy_variants import specialize_lazily
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
@@ -39,6 +40,7 @@ _HOMES = {
     "Executable": "intarsia.runtime.executable",
     "IRModule": "intarsia.ir",
     "ImportLimits": "intarsia.frontend.onnx",
+    "InferenceSession": "intarsia.driver.inference_session",
     "PassContext": "intarsia.transform",
     "Sequential": "intarsia.transform",
     "Target": "intarsia.target",
@@ -61,6 +63,7 @@ __all__ = [
     "Executable",
     "IRModule",
     "ImportLimits",
+    "InferenceSession",
     "PassContext",
     "Sequential",
     "Target",

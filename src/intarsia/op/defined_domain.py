@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import ABSENT, DType, TensorType, Type, is_compatible
-from intarsia.op.onnx_types import attributes_from_protos, elem_type_of
+from intarsia.op.onnx_types import attributes_from_protos, tensor_type_text
 from intarsia.op.operator_definition import OperatorDefinition, defined_operators, definition_of
 from intarsia.op.operator_signature import REQUIRED, AttributeFormal
 from intarsia.support.errors import ExecutionError, IntarsiaError, InvalidModelError, UsageError
@@ -171,7 +171,7 @@ def _as_inferred(definition: OperatorDefinition, value: Any, type_: Type | None)
 
 @lru_cache(maxsize=256)
 def _schema(definition: OperatorDefinition) -> OpSchema:
-    from onnx import TensorProto, defs
+    from onnx import defs
 
     signature = definition.signature
     kinds = defs.OpSchema.FormalParameterOption
@@ -179,7 +179,7 @@ def _schema(definition: OperatorDefinition) -> OpSchema:
         kinds.Single if position < signature.required else kinds.Optional
         for position in range(len(signature.inputs))
     ]
-    types = [f"tensor({TensorProto.DataType.Name(elem_type_of(dtype)).lower()})" for dtype in DType]
+    types = [tensor_type_text(dtype) for dtype in DType]
     inputs = [
         defs.OpSchema.FormalParameter(name, f"T{position}", param_option=option)
         for position, (name, option) in enumerate(zip(signature.inputs, options, strict=True))

@@ -59,6 +59,13 @@ def elem_type_of(dtype: DType) -> int:
     return _elem_types()[dtype]
 
 
+def tensor_type_text(dtype: DType) -> str:
+    """Return how schemas and onnxruntime write the type of a tensor: "tensor(float)"."""
+    from onnx import TensorProto
+
+    return f"tensor({TensorProto.DataType.Name(elem_type_of(dtype)).lower()})"
+
+
 def dtype_of_elem(elem_type: int) -> DType:
     """Element type of ONNX's number.
 
