@@ -53,7 +53,7 @@ def gated(x: Array, gate: Array, up: Array, *, alpha: float = 1.0) -> Array:
 
 
 def gated_definition(**changes: Any) -> OperatorDefinition:
-    """Return the definition of acme::Gated, with other functions if they are given."""
+    """Return the definition of acme::Gated, with other functions and options if they are given."""
     functions: dict[str, Any] = {"infer": gated_type, "compute": gated_kernel, "reference": gated}
     return define_operator(GATED, **{**functions, **changes})
 

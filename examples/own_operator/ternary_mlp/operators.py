@@ -79,7 +79,7 @@ def weight(byte: te.Expression, number: int) -> te.Expression:
     return te.call("bit_and", shifted, te.const(3, DType.INT32)).astype(DType.FLOAT32) - 1.0
 
 
-@ia.operator("acme::TernaryGatedMLP", compute=mlp_kernel, infer=mlp_type)
+@ia.operator("acme::TernaryGatedMLP", compute=mlp_kernel, infer=mlp_type, batched=True)
 def ternary_gated_mlp(
     x: Array, gate: Array, gate_scale: Array, up: Array, up_scale: Array, down: Array, down_scale: Array
 ) -> Array:

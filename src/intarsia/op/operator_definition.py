@@ -29,6 +29,7 @@ class OperatorDefinition:
         reference: Function from arrays to arrays, which defines the operator.
         toolchains: Names of the toolchains that can run it; native is one of them if there is a compute rule.
         fusion: Fusion kind.
+        batched: Whether row i of each output depends on row i of the first input only, and on the others.
     """
 
     domain: str
@@ -40,6 +41,7 @@ class OperatorDefinition:
     reference: Callable[..., Any]
     toolchains: frozenset[str]
     fusion: OpPatternKind
+    batched: bool = False
 
     def __str__(self) -> str:
         """The operator with its domain."""

@@ -34,6 +34,7 @@ def register_operator(
     outputs: Sequence[str] = ("output",),
     toolchains: Sequence[str] = (),
     fusion: OpPatternKind = OpPatternKind.OPAQUE,
+    batched: bool = False,
 ) -> OperatorDefinition:
     """Register an operator: models that use it can be imported, judged, tuned and saved.
 
@@ -53,13 +54,22 @@ def register_operator(
         outputs: Names of the outputs.
         toolchains: Names of other toolchains that have a kernel for it.
         fusion: Fusion kind; with the default, OPAQUE, no other operator is fused with it.
+        batched: Whether row i of each output depends on row i of the first input only, and on all of the
+            other inputs, rows being the first axis. Native then has kernels for any number of rows.
 
     Raises:
         UsageError: The name is not of that form, belongs to a domain of ONNX or of another package, or to an
             operator that is registered already; or the signature of `reference` is none of an operator.
     """
     definition = define_operator(
-        name, infer, compute, reference, outputs=outputs, toolchains=toolchains, fusion=fusion
+        name,
+        infer,
+        compute,
+        reference,
+        outputs=outputs,
+        toolchains=toolchains,
+        fusion=fusion,
+        batched=batched,
     )
     if _is_same_source(registered_definition(name), definition):  # a cell of a notebook that was run again
         return replace_definition(name, definition)
@@ -75,6 +85,7 @@ def define_operator(
     outputs: Sequence[str] = ("output",),
     toolchains: Sequence[str] = (),
     fusion: OpPatternKind = OpPatternKind.OPAQUE,
+    batched: bool = False,
 ) -> OperatorDefinition:
     """Return the definition of an operator without registering it.
 
@@ -106,6 +117,7 @@ def define_operator(
         reference,
         frozenset({*toolchains, *([NATIVE] if compute is not None else [])}),
         fusion,
+        batched,
     )
 
 
@@ -117,6 +129,7 @@ def operator(
     outputs: Sequence[str] = ("output",),
     toolchains: Sequence[str] = (),
     fusion: OpPatternKind = OpPatternKind.OPAQUE,
+    batched: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as the reference of an operator.
 
@@ -127,6 +140,7 @@ def operator(
         outputs: Names of the outputs.
         toolchains: Names of other toolchains that have a kernel for it.
         fusion: Fusion kind.
+        batched: Whether rows of the first input are computed by themselves.
 
     Raises:
         UsageError: See `register_operator`.
@@ -141,6 +155,7 @@ def operator(
             outputs=outputs,
             toolchains=toolchains,
             fusion=fusion,
+            batched=batched,
         )
         return reference
 

@@ -9,6 +9,7 @@ import pytest
 from tests.onnx_models import model_of
 from tests.registered_operators import (
     Array,
+    gated,
     gated_inputs,
     gated_module,
     gated_registered,
@@ -113,6 +114,22 @@ def test_several_outputs_and_an_optional_input() -> None:
     np.testing.assert_array_equal(y, 2 * (x + b))
     np.testing.assert_array_equal(z, 3 * (x + b))
     np.testing.assert_array_equal(u, 2 * x)
+
+
+def test_rows_of_any_number() -> None:
+    text = """g (float[n,16] x) => (float[n,24] y) {
+        r = Relu(x)
+        y = acme.Gated(r, a, b)
+    }"""
+    inputs = gated_inputs()
+    with gated_registered(batched=True):
+        executable = native(imported(text, a=inputs["a"], b=inputs["b"]))
+        for rows in (1, 3, 4, 37):
+            x = np.random.default_rng(rows).standard_normal((rows, 16)).astype(np.float32)
+            expected = gated(np.maximum(x, 0), inputs["a"], inputs["b"])
+            np.testing.assert_allclose(executable(x), expected, rtol=1e-5, atol=1e-5)
+    with gated_registered(), pytest.raises(CompileError, match="mixes items"):
+        native(imported(text, a=inputs["a"], b=inputs["b"]))
 
 
 def transposed_kernel(x: te.Tensor, gate: te.Tensor, up: te.Tensor, *, alpha: float) -> te.Tensor:
