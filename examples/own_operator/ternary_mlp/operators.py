@@ -49,34 +49,48 @@ def mlp_kernel(
 ) -> te.Tensor:
     """Declare three products with packed weights, which are unpacked in registers."""
     rows, columns = x.shape
-    width = gate.shape[1]
-    gated, upward = product(x, gate, "gate_sum"), product(x, up, "up_sum")
+    gated, upward, x_sum = product(x, gate, "gate_sum"), product(x, up, "up_sum"), row_sums(x, "x_sum")
 
     def element(i: te.Expression, j: te.Expression) -> te.Expression:
-        value = gated[i, j] * gate_scale[j]
-        return value / (1.0 + te.exp(-value)) * (upward[i, j] * up_scale[j])
+        value = (gated[i, j] - x_sum[i]) * gate_scale[j]
+        return value / (1.0 + te.exp(-value)) * ((upward[i, j] - x_sum[i]) * up_scale[j])
 
-    hidden = te.compute((rows, width), element, name="hidden")
-    downward = product(hidden, down, "down_sum")
-    return te.compute((rows, columns), lambda i, j: downward[i, j] * down_scale[j], name="scaled")
+    hidden = te.compute((rows, gate.shape[1]), element, name="hidden")
+    downward, hidden_sum = product(hidden, down, "down_sum"), row_sums(hidden, "hidden_sum")
+    return te.compute(
+        (rows, columns), lambda i, j: (downward[i, j] - hidden_sum[i]) * down_scale[j], name="scaled"
+    )
 
 
 def product(x: te.Tensor, packed: te.Tensor, name: str) -> te.Tensor:
-    """Declare x @ unpack(packed): a step of the sum reads one byte for four weights."""
+    """Declare x @ (unpack(packed) + 1): a step of the sum reads one byte for four weights.
+
+    A weight is its code - 1, so that what is too much is the sum of the row of x, for all columns.
+    """
     k = te.reduce_axis(packed.shape[0], "k")
 
     def element(i: te.Expression, j: te.Expression) -> te.Reduction:
         byte = packed[k, j].astype(DType.INT32)
-        terms = [x[i, k * PER_BYTE + number] * weight(byte, number) for number in range(PER_BYTE)]
+        # A code is left where it is in the byte, 4**number times as large; x is scaled back in its place,
+        # once for all columns and without a rounding error.
+        terms = [
+            x[i, k * PER_BYTE + number] * 0.25**number * code(byte, number) for number in range(PER_BYTE)
+        ]
         return te.sum(terms[0] + terms[1] + terms[2] + terms[3], axis=k)
 
     return te.compute((x.shape[0], packed.shape[1]), element, name=name)
 
 
-def weight(byte: te.Expression, number: int) -> te.Expression:
-    """Return one of the four weights in a byte, a float32."""
-    shifted = te.call("shift_right", byte, te.const(2 * number, DType.INT32))
-    return te.call("bit_and", shifted, te.const(3, DType.INT32)).astype(DType.FLOAT32) - 1.0
+def code(byte: te.Expression, number: int) -> te.Expression:
+    """Return 4**number times one of the four codes in a byte, a float32."""
+    mask = te.const(3 << (2 * number), DType.INT32)
+    return te.call("bit_and", byte, mask).astype(DType.FLOAT32)
+
+
+def row_sums(x: te.Tensor, name: str) -> te.Tensor:
+    """Declare the sum of each row."""
+    k = te.reduce_axis(x.shape[1], "k")
+    return te.compute((x.shape[0],), lambda i: te.sum(x[i, k], axis=k), name=name)
 
 
 @ia.operator("acme::TernaryGatedMLP", compute=mlp_kernel, infer=mlp_type, batched=True)
