@@ -3,7 +3,7 @@
 The model is tuned once for the sizes. Then each contender is a process of its own, stopped while another one
 is timed; turns are interleaved. The last size is none that was named.
 
-    python -m benchmarks.named_sizes corpus:bert_dynamic --shape batch=1,length=8:0.4,24:0.3,48:0.3 --other length=31
+    python -m benchmarks.named_sizes corpus:bert_dynamic --shape batch=1,length=8:0.5,24:0.5 --other length=31
 """
 
 from __future__ import annotations

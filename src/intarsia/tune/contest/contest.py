@@ -14,7 +14,7 @@ from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
-from intarsia.measure.race.result import RaceResult
+from intarsia.measure.race.result import RacedCandidate, RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.timing.interleaved import paired_ratio
 from intarsia.measure.timing.timing import Timing
@@ -185,7 +185,8 @@ class Contest:
             text = f"it took {ratio:.1f} times as long as the fastest candidate"
             slow = replace(fate, status=Status.SLOW, reason=text)
             fair = replace(fate, status=Status.MEASURED, reason="")
-            self._fates[item.name] = slow if ratio > HOPELESS else fair
+            has_won = item.name == self._winner  # by a race: a single measurement does not rule it out
+            self._fates[item.name] = slow if ratio > HOPELESS and not has_won else fair
         return self._measured(right)
 
     def _measured(self, entrants: Sequence[Entrant]) -> list[Entrant]:
@@ -235,7 +236,7 @@ class Contest:
 
     def _rank(self, item: Entrant) -> tuple[bool, float]:
         """Return the sort key of an entrant: finishers of the race first, by latency; else by cost."""
-        samples = None if self._race is None else self._race.candidate(item.name)
+        samples = self._raced(item.name)
         if samples is None or not samples.samples:
             return self._race is not None, self._cost(item)
         return samples.dropped is not None, samples.median
@@ -284,7 +285,13 @@ class Contest:
 
     def _have_raced(self, *entrants: Entrant) -> bool:
         """Whether all of some entrants were timed in the race."""
-        return self._race is not None and all(self._race.candidate(item.name).samples for item in entrants)
+        raced = (self._raced(item.name) for item in entrants)
+        return all(candidate is not None and candidate.samples for candidate in raced)
+
+    def _raced(self, name: str) -> RacedCandidate | None:
+        """Return an entrant of the last race; None for one that entered the contest after it."""
+        candidates = () if self._race is None else self._race.candidates
+        return next((candidate for candidate in candidates if candidate.name == name), None)
 
     def _failure_of_all(self) -> VerificationError | UnsupportedModelError:
         fates = "; ".join(
@@ -297,14 +304,13 @@ class Contest:
         return VerificationError(message, help=self.random_text)
 
     def _record(self, item: Entrant) -> CandidateRecord:
-        fate, is_raced = self._fates[item.name], False
+        fate = self._fates[item.name]
         timing = ratio = None
         if fate.result is not None and fate.result.is_ok:
             timing = Timing(fate.result.costs, len(fate.result.costs))
-        if self._race is not None and item.name in {candidate.name for candidate in self._race.candidates}:
-            samples = self._race.candidate(item.name).samples
-            is_raced = bool(samples) and bool(self._race.candidate(self._winner).samples)
-        if is_raced and self._race is not None:
+        raced, winner = self._raced(item.name), self._raced(self._winner)
+        samples = () if raced is None else raced.samples
+        if samples and winner is not None and winner.samples and self._race is not None:
             timing = Timing(samples, len(samples))
             ratio = self._race.ratio(item.name, self._winner)
         return CandidateRecord(

@@ -265,3 +265,23 @@ def test_faster_at_a_size_and_slower_at_none(small: float, large: float, expecte
     means = {"one": noisy(5.5, 5), "mix": noisy(5.5, 6)}
     assert winner(means, by_size=by_size) == expected
     assert winner(means, ["mix"], by_size) == "one"
+
+
+def test_the_winner_of_a_race_races_against_who_enters_later() -> None:
+    """Alone, the newcomer took a tenth of the time: the machine was disturbed."""
+
+    class Disturbed(PlannedTestbed):
+        def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+            for item in inputs:
+                seconds = 0.1 if item.candidate.kind != WHOLE.kind else 1.0
+                yield Measured(item, Outcome(MeasureError.OK, "", (seconds,) * 6), 1.0)
+
+    samples = {"one": noisy(1.0, 1), "two": noisy(1.5, 2), "mix": noisy(1.2, 3)}
+    contest = Contest(Measurer(Disturbed(samples, ())), lambda: False)
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two")])
+    assert contest.decide(1.0, 0).name == "one"
+    contest.enter([Entrant("mix", ENTRANTS["mix"])])
+    assert [record.name for record in contest.records()][0] == "one", "before the second race"
+    assert contest.decide(1.0, 0).name == "one"
+    (two,) = [record for record in contest.records() if record.name == "two"]
+    assert two.status is Status.SLOW
