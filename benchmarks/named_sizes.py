@@ -86,7 +86,9 @@ def report(arguments: argparse.Namespace) -> None:
         dict(part.split("=") for part in label.split(", "))  # the sizes as text, such as batch=1, seq=16
         for label, _ in result.chosen.by_size
     ]
-    timed: list[Sizes] = [{name: int(size) for name, size in item.items()} for item in named] or sizes
+    fixed = {name: item.range.low for name, item in words.dims.items() if item.is_fixed}
+    plain = [{name: int(size) for name, size in item.items()} for item in named] or sizes
+    timed: list[Sizes] = [{**fixed, **item} for item in plain]
     if arguments.other:
         other = {name: int(size) for name, size in (part.split("=") for part in arguments.other.split(","))}
         timed.append({**timed[0], **other})

@@ -281,7 +281,7 @@ def test_the_winner_of_a_race_races_against_who_enters_later() -> None:
     contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two")])
     assert contest.decide(1.0, 0).name == "one"
     contest.enter([Entrant("mix", ENTRANTS["mix"])])
-    assert [record.name for record in contest.records()][0] == "one", "before the second race"
+    assert next(record.name for record in contest.records()) == "one", "before the second race"
     assert contest.decide(1.0, 0).name == "one"
     (two,) = [record for record in contest.records() if record.name == "two"]
     assert two.status is Status.SLOW
