@@ -3,13 +3,14 @@
 The model is tuned once for the sizes. Then each contender is a process of its own, stopped while another one
 is timed; turns are interleaved. The last size is none that was named.
 
-    python -m benchmarks.named_sizes corpus:bert_dynamic --shape batch=1,length=8:0.5,24:0.5 --other length=31
+    python -m benchmarks.named_sizes corpus:bert_dynamic --shape batch=1,length=8:0.5,24:0.5 --other length=17
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -33,7 +34,7 @@ def main() -> None:
     )
     parser.add_argument("model", help="an ONNX file, or corpus:NAME")
     parser.add_argument("--shape", required=True, help="shares of sizes: seq=16:0.5,64:0.3,batch=1")
-    parser.add_argument("--other", default="", help="a size that is not named: seq=40")
+    parser.add_argument("--other", default="", help="a size of the range that is not named: seq=40")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.2, help="seconds of a turn")
@@ -129,8 +130,8 @@ def print_table(files: str, timed: Sequence[Sizes], threads: int, rounds: int, s
         ratios = {name: medians[name] / medians[_ARTIFACT] for name in able[1:]}
         row = "  ".join(f"{ratio:18.3f}" for ratio in ratios.values())
         print(f"{label:>30}  {medians[_ARTIFACT] * 1e3:9.3f} ms  {row}", flush=True)
-        better.append(min(ratios[name] for name in ENGINES if name in ratios))
-        static.append(min(ratios[name] for name in STATIC if name in ratios))
+        better.append(min((ratios[name] for name in ENGINES if name in ratios), default=math.nan))
+        static.append(min((ratios[name] for name in STATIC if name in ratios), default=math.nan))
     for text, values in (("better dynamic engine", better), ("best static program", static)):
         print(f"{text}: {statistics.geometric_mean(values):.3f} on average, {min(values):.3f} at least")
 
