@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from intarsia.driver.explain.explained_function import (
+from intarsia.report.explained_function import (
     Compared,
     ExplainedRegion,
     Fate,
@@ -15,8 +15,8 @@ from intarsia.driver.explain.explained_function import (
     SearchRecord,
     Tried,
 )
-from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
-from intarsia.driver.tuning_record import TuningRecord
+from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
+from intarsia.report.tuning_record import TuningRecord
 
 FAST, SLOW = "cpu -toolchain=fast", "cpu -toolchain=slow"
 

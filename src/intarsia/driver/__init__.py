@@ -8,7 +8,7 @@ machine_bound    how fast a program could be on this machine at best
 plans     reading the plan of an earlier run, and writing that of this run
 progress  events of a run
 result    the result of `tune`
-explain   explanations of a run, of a model, and in the artifact
+explain   explanations of a run and of a model
 budget    parsing of time budgets
 import_model    what `tune` is given, as a program
 """

@@ -14,9 +14,9 @@ from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.tune_device_placement import TuneDevicePlacement
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.baselines import whole_name
-from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.report.tuning_record import TuningRecord
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET

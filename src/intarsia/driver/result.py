@@ -8,7 +8,7 @@ from typing import Any
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.explain.explanation import Explanation
+from intarsia.report.explanation import Explanation
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.plain_record import to_plain

@@ -13,10 +13,11 @@ from intarsia.cli.arguments.options import Budget, Inputs, Seed, Shapes, Threads
 from intarsia.cli.arguments.trust import RequireSignature, Trust, Untrusted
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS, difference_error
+from intarsia.cli.reports.ratio_text import ratio_text
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text, error_text, ratio_text
 from intarsia.support.errors import IntarsiaError, UsageError
+from intarsia.support.units import duration_text, error_text
 
 if TYPE_CHECKING:
     from intarsia.cli.arguments.program import Program

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from intarsia.cli.reports.explain_node import NodeMatch, find_nodes
 from intarsia.cli.reports.report import Block, Report
-from intarsia.cli.reports.search_line import loss_line, search_line
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, duration_text, interval_text
-from intarsia.driver.explain.explained_function import Compared, ExplainedRegion, Fate, Rival, Tried
-from intarsia.driver.explain.explanation import ContestRecord, Explanation
+from intarsia.report.explained_function import Compared, ExplainedRegion, Fate, Rival, Tried
+from intarsia.report.explanation import ContestRecord, Explanation
+from intarsia.report.search_line import loss_line, search_line
+from intarsia.support.units import NOTHING, duration_text, interval_text
 
 SHOWN: Final = 5
 """Maximum number of candidates of a region, and of mixed candidates for the whole model, without --all."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from intarsia.cli.arguments.target import target_text
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text
+from intarsia.support.units import duration_text
 
 if TYPE_CHECKING:
     from intarsia.tune.contest.candidate_record import CandidateRecord

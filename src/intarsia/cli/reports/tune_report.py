@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
+from intarsia.cli.reports.ratio_text import ratio_text
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.size_table import size_tables
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, duration_text, error_text, ratio_text, size_text
 from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
+from intarsia.support.units import NOTHING, duration_text, error_text, size_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,7 @@ def _fate(record: CandidateRecord) -> str:
 
 def _search_lines(result: TuneResult) -> list[str]:
     """Return a line on the search for partitions, if there was one; `intarsia explain` has its losses."""
-    from intarsia.cli.reports.search_line import search_line
+    from intarsia.report.search_line import search_line
 
     search = result.explanation.search
     return [] if search is None else [search_line(search)]

@@ -13,8 +13,6 @@ from intarsia.collage.placement.placement import KIND, Partition, Placement, sta
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
-from intarsia.driver.explain.explained_function import FunctionRecord
-from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.driver.explain.function import ChosenPartition, explain_function
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.frontend.onnx import import_notes
@@ -22,6 +20,8 @@ from intarsia.ir import Function, IRModule
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.passes.functions.sealed import is_sealed
+from intarsia.report.explained_function import FunctionRecord
+from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from intarsia.measure.timing.interleaved import RatioInterval
-
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 NOTHING = "-"
@@ -25,15 +23,6 @@ def interval_text(low: float, high: float) -> str:
     if not math.isfinite(high):
         return NOTHING
     return f"{duration_text(low)} to {duration_text(high)}"
-
-
-def ratio_text(ratio: RatioInterval) -> str:
-    """Format a ratio with its interval: 1.034 (1.020 to 1.051)."""
-    if ratio.ratio == ratio.low == ratio.high == 1:
-        return "1.000"
-    if not math.isfinite(ratio.high):
-        return f"{ratio.ratio:.3f} (too few rounds for an interval)"
-    return f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
 
 
 def error_text(error: float) -> str:

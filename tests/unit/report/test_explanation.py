@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.explanations import EXPLANATION, UNTUNED
 
-from intarsia.driver.explain.explanation import Explanation
+from intarsia.report.explanation import Explanation
 from intarsia.support.errors import ArtifactError
 
 
@@ -59,7 +59,7 @@ def test_damaged_nodes() -> None:
 
 def test_reading_one_needs_no_compiler() -> None:
     code = (
-        "import sys, intarsia.driver.explain.explanation, intarsia.runtime.artifact_load\n"
+        "import sys, intarsia.report.explanation, intarsia.runtime.artifact_load\n"
         "print([name for name in ('onnx', 'intarsia.collage', 'intarsia.frontend') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

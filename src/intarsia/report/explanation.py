@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from intarsia.driver.explain.explained_function import FunctionRecord, SearchRecord
-from intarsia.driver.tuning_record import TuningRecord
+from intarsia.report.explained_function import FunctionRecord, SearchRecord
+from intarsia.report.tuning_record import TuningRecord
 from intarsia.support.errors import ArtifactError
 from intarsia.support.number_ranges import parse_ranges
 from intarsia.support.plain_record import from_plain, to_plain
