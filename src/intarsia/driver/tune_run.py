@@ -12,7 +12,8 @@ from typing import Final
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines
-from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
+from intarsia.driver.explain.output_errors import output_errors
+from intarsia.driver.explain.run import RunFacts, explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
@@ -20,6 +21,7 @@ from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
+from intarsia.driver.stage_clock import StageClock
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
@@ -27,10 +29,12 @@ from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.sized_trials import sized_trials
+from intarsia.measure.judge.trials import Trial
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import EarlyBuilder, Testbed
 from intarsia.measure.work import random_text
+from intarsia.report.run_records import RunRequest
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
@@ -75,6 +79,7 @@ class TuneRun:
         should_stop: Function that returns true to end the run with the measurements so far.
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
+        request: Options of the run, for reports.
     """
 
     workload: Workload
@@ -94,6 +99,7 @@ class TuneRun:
     should_stop: Callable[[], bool]
     proves: bool = False
     schedule_seconds: float = 0.0
+    request: RunRequest | None = None
 
     def tune(self, start: float) -> TuneResult:
         """Measure all candidates, and return the winner.
@@ -316,10 +322,28 @@ class TuneRun:
                 timing.median if timing else None,
                 None if pipeline is None else pipeline.searched,
             ),
-            explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes),
+            explain_run(
+                winner,
+                contest.entrants,
+                records,
+                host,
+                pipeline,
+                times,
+                contest.notes,
+                self._facts(winner, executable, contest.measurer, folder.trials()),
+            ),
             () if pipeline is None else pipeline.schedules,
         )
         return self._result(executable, run, folder.gate(), arrays, start)
+
+    def _facts(
+        self, winner: Entrant, executable: Executable, measurer: Measurer, trials: Sequence[Trial]
+    ) -> RunFacts:
+        item = winner.input
+        bound = error_bound(instantiate(item.workload.module, item.target, item.candidate))
+        stages = self.report.records() if isinstance(self.report, StageClock) else ()
+        errors = output_errors(executable, trials, bound)
+        return RunFacts(self.request, stages, tuple(measurer.events), errors)
 
     def _result(
         self,

@@ -8,13 +8,13 @@ import sys
 from typing import Any
 
 import pytest
-from tests.explanations import EXPLANATION, UNTUNED
+from tests.explanations import EXPLANATION, RUN, UNTUNED
 
 from intarsia.report.explanation import Explanation
 from intarsia.support.errors import ArtifactError
 
 
-@pytest.mark.parametrize("explanation", [EXPLANATION, UNTUNED])
+@pytest.mark.parametrize("explanation", [EXPLANATION, RUN, UNTUNED])
 def test_there_and_back(explanation: Explanation) -> None:
     assert Explanation.from_text(explanation.to_text(), "x.intarsia") == explanation
 
@@ -64,3 +64,10 @@ def test_reading_one_needs_no_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_explanation_of_a_version_before_the_records_of_the_run() -> None:
+    data = EXPLANATION.to_json()
+    for name in ("workload", "graph", "request", "stages", "trials", "shares", "errors"):
+        del data[name]
+    assert Explanation.from_text(json.dumps(data), "x.intarsia") == EXPLANATION

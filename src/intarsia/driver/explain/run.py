@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from intarsia.collage.conflicts import declared_conflicts
@@ -14,14 +15,17 @@ from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.function import ChosenPartition, explain_function
+from intarsia.driver.explain.program_graph import program_graph, toolchains_by_name, toolchains_by_number
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
-from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
+from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
+from intarsia.measure.measure_event import MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.report.explained_function import FunctionRecord
 from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
+from intarsia.report.run_records import OutputDeviation, RunRequest, StageSeconds, TrialRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host
@@ -36,6 +40,27 @@ _MOST_REPEATS: Final = 20
 """Maximum number of profiled runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a run was started with, and what its time was spent on.
+
+    Attributes:
+        request: Options of the run.
+        stages: Wall-clock seconds of its stages.
+        events: Measurements that it used, in order.
+        errors: Errors of the winner by output and input set.
+    """
+
+    request: RunRequest | None = None
+    stages: tuple[StageSeconds, ...] = ()
+    events: tuple[MeasureEvent, ...] = ()
+    errors: tuple[OutputDeviation, ...] = ()
+
+
+NO_FACTS: Final = RunFacts()
+"""Facts of a run that recorded none."""
+
+
 def explain_run(
     winner: Entrant,
     entrants: Sequence[Entrant],
@@ -44,6 +69,7 @@ def explain_run(
     pipeline: PipelineResult | None,
     kernel_seconds: Mapping[str, float],
     notes: Sequence[str] = (),
+    facts: RunFacts = NO_FACTS,
 ) -> Explanation:
     """Explain why the winner of a contest won, region by region.
 
@@ -55,6 +81,7 @@ def explain_run(
         pipeline: Results of the tuning pipeline, if it was run.
         kernel_seconds: Seconds of each kernel of the winner by name, if measured.
         notes: Remarks of the contest, in sentences.
+        facts: Options of the run, and the use of its time.
     """
     module = winner.input.workload.module
     searched = None if pipeline is None else pipeline.searched
@@ -81,7 +108,29 @@ def explain_run(
             *_notes(searched),
             *(() if pipeline is None else pipeline.notes),
         ),
+        workload=winner.input.workload.digest,
+        graph=program_graph(module, _toolchains(winner.input, won, partitions)),
+        request=facts.request,
+        stages=facts.stages,
+        trials=tuple(map(_trial, facts.events)),
+        shares=() if pipeline is None else pipeline.shares,
+        errors=facts.errors,
     )
+
+
+def _toolchains(
+    winner: MeasureInput, won: MeasureInput, partitions: Sequence[ChosenPartition]
+) -> dict[int, str]:
+    """Return the toolchain of each node of @main by its number in the program that was tuned."""
+    if won is winner:
+        return toolchains_by_number(partitions)
+    placed = instantiate(won.workload.module, won.target, won.candidate)
+    return toolchains_by_name(winner.workload.module, placed)
+
+
+def _trial(event: MeasureEvent) -> TrialRecord:
+    cost = event.cost if math.isfinite(event.cost) else None
+    return TrialRecord(event.at, event.seconds, event.workload, event.target, event.kind, cost, event.error)
 
 
 def measure_kernel_seconds(
@@ -214,6 +263,12 @@ def _contest_record(record: CandidateRecord, predicted: float | None) -> Contest
         predicted=predicted,
         is_whole=record.is_whole,
         is_chosen=record.chosen,
+        target=record.target,
+        measure_seconds=record.measure_seconds,
+        max_error=record.max_error
+        if record.max_error is not None and math.isfinite(record.max_error)
+        else None,
+        by_size=record.by_size,
     )
 
 
