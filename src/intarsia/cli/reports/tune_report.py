@@ -26,7 +26,12 @@ NUMERIC = frozenset({2, 4})
 
 
 def tune_report(
-    name: str, result: TuneResult, path: Path, required_ms: float | None, plan: str | None
+    name: str,
+    result: TuneResult,
+    path: Path,
+    required_ms: float | None,
+    plan: str | None,
+    page: Path | None = None,
 ) -> Report:
     """Return the report of a tuning run.
 
@@ -36,6 +41,7 @@ def tune_report(
         path: Path of the saved artifact.
         required_ms: Required latency in milliseconds, or None.
         plan: Path of the written plan, or None.
+        page: Path of the written page of HTML, or None.
     """
     from intarsia.support.files import folder_size
 
@@ -51,6 +57,7 @@ def tune_report(
         MAX_ERROR_MEANS,
         *_repeated(result),
         *([] if plan is None else [f"wrote the plan {plan}"]),
+        *([] if page is None else [f"wrote the report {page} ({size_text(folder_size(page))})"]),
         f"wrote {path} ({size_text(size)})",
         f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
     ]
@@ -60,6 +67,7 @@ def tune_report(
         "file": str(path),
         "bytes": size,
         "plan": plan,
+        "report": None if page is None else str(page),
         "tuning_notes": list(result.explanation.notes),
     }
     error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
