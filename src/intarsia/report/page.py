@@ -29,6 +29,10 @@ from intarsia.support.version import VERSION
 _MOST_KERNELS: Final = 40
 """Number of kernels in the table; the chart has all of them."""
 
+_ABOVE: Final = 1.1
+"""Ratio of the least time by the roofline to the time from which a kernel counts as above its roof: rates of a
+machine model are exact to some percent."""
+
 _FRAME_HEIGHT: Final = 760
 """Height of the page in a notebook, in pixels."""
 
@@ -222,13 +226,26 @@ def _kernels(source: ReportSource) -> dict[str, Any]:
     profile = source.profile
     gap = source.profile_gap or "The winner was not profiled for this report."
     if profile is None:
-        return {"roofline": "", "kernels": (), "profile_sums": "", "profile_gap": gap}
+        return {"roofline": "", "kernels": (), "profile_sums": "", "profile_gap": gap, "above": ""}
     return {
         "roofline": roofline_chart(profile),
         "kernels": profile.groups("node")[:_MOST_KERNELS],
         "profile_sums": _profile_sums(profile),
         "profile_gap": "",
+        "above": _above(profile),
     }
+
+
+def _above(profile: Profile) -> str:
+    """Return a sentence on kernels that take less time than the roofline allows; "" if there are none."""
+    count = sum(row.bound is not None and row.bound > _ABOVE * row.seconds for row in profile.rows)
+    if not count:
+        return ""
+    kernels = "1 kernel is" if count == 1 else f"{count} kernels are"
+    return (
+        f"{kernels} above the roof: nodes whose work another kernel does are counted there, or the values are "
+        "in a cache. Profilers of engines do not always name the nodes of a kernel."
+    )
 
 
 def _profile_sums(profile: Profile) -> str:

@@ -67,7 +67,7 @@ def waterfall(explanation: Explanation) -> Waterfall | str:
     total = winner.seconds - (engine.seconds or 0.0)
     rest = total - sum(step.delta for step in steps)
     remark = _PLACED if placed else _DECIDED if steps else _UNEXPLAINED
-    ends = _RACED if engine.ratio is not None else _UNRACED
+    ends = _SINGLE if winner.ratio is None else _UNRACED if engine.ratio is None else _RACED
     rest_step = WaterfallStep(_REST, rest, is_rest=True)
     return Waterfall(engine, winner, (*steps, rest_step), f"{ends} {remark}")
 
@@ -83,6 +83,7 @@ def fastest_engine(explanation: Explanation) -> ContestRecord | None:
 
 
 _RACED: Final = "Both ends are medians of the interleaved race."
+_SINGLE: Final = "There was no race: both ends are single measurements at different times."
 _UNRACED: Final = (
     "The fastest toolchain alone was too slow to race: its latency is that of a single measurement, at "
     "another time than the race."

@@ -217,6 +217,13 @@ def test_gaps_are_said(section: str, gap: str) -> None:
     assert gap in text_of(EXPLANATION, section)
 
 
+def test_kernels_above_the_roof_are_pointed_out(page: HtmlPage) -> None:
+    row = replace(PROFILE.rows[0], seconds=1e-6)
+    text = HtmlPage.of(render_page(replace(SOURCE, profile=replace(PROFILE, rows=(row,))))).texts["roofline"]
+    assert "1 kernel is above the roof" in text
+    assert "above the roof" not in page.texts["roofline"]
+
+
 def test_a_model_without_a_winner() -> None:
     assert "no winner to explain" in text_of(UNTUNED, "waterfall")
     assert "Stored measurements; no winner was chosen." in text_of(UNTUNED, "")
@@ -291,4 +298,5 @@ def test_a_browser_shows_a_node_by_its_link(tmp_path: Path, html: str) -> None:
     assert "fast runs it." in panel
     assert "20.0 us (50.0%), fast conv_relu, 25% of its roofline" in panel
     assert "slow, Conv+Relu (1..2): 2.50 ms (2.25 ms to 2.75 ms): lost: 500 us more" in panel
+    assert "Of its part, 1 more candidates were not tried, and 3 are not listed." in panel
     assert SCRIPT not in panel

@@ -99,6 +99,13 @@ def test_a_toolchain_that_was_too_slow_to_race() -> None:
     assert way.remark.startswith("The fastest toolchain alone was too slow to race")
 
 
+def test_a_winner_without_a_race() -> None:
+    contest = tuple(replace(record, ratio=None, ratio_low=None, ratio_high=None) for record in TUNED.contest)
+    way = waterfall(replace(TUNED, contest=contest))
+    assert isinstance(way, Waterfall)
+    assert way.remark.startswith("There was no race: both ends are single measurements")
+
+
 def test_searched_schedules_are_a_decision() -> None:
     contest = (
         raced("native s", 2e-3, f"{NATIVE} -schedules=ac21", chosen=True),

@@ -175,6 +175,8 @@ def tune(
     check_artifact_place(Path(out_path), argument.source)
     if report is not None:
         check_report_packages()
+        if report.absolute() == Path(out_path).absolute():
+            raise UsageError(f"--report and --output are both {report}", help="give two files")
         refuse_to_replace(report, argument.source)
         check_writable(report)
     if plan_path is not None and not locked:

@@ -21,7 +21,9 @@
   function fit() {
     zoomTo(Math.min((frame.clientWidth - 2) / width, (frame.clientHeight - 2) / height), 0, 0);
   }
-  function start() { zoomTo(Math.min(1, Math.max((frame.clientWidth - 2) / width, 0.6)), 0, 0);
+  function start() {
+    frame.style.height = Math.min(frame.clientHeight, height + 16) + "px";
+    zoomTo(Math.min(1, Math.max((frame.clientWidth - 2) / width, 0.6)), 0, 0);
     const first = svg.querySelector(".node").getBoundingClientRect(), outer = frame.getBoundingClientRect();
     frame.scrollLeft += first.left + first.width / 2 - outer.left - frame.clientWidth / 2; }
   document.getElementById("closer").onclick = () => zoomBy(1.4);
@@ -94,6 +96,9 @@
     const tried = facts.regions.flatMap((item) => item.tried).filter((item) => numbers(item[2]).has(number));
     list("Candidates with this node", tried.map(([spec, label, nodes, alone, interval, fate]) =>
       `${spec}, ${label} (${nodes}): ${alone}${interval ? " (" + interval + ")" : ""}: ${fate}`));
+    if (region && region.untried + region.left_out) {
+      add(panel, "p", `Of its part, ${region.untried} more candidates were not tried, and ${region.left_out} are not listed.`).className = "quiet";
+    }
     if (!tried.length) add(panel, "p", facts.gap || "No candidate of a toolchain contains it alone or with others.").className = "gap";
   }
   function goTo(number) {
