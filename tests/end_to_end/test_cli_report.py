@@ -79,9 +79,9 @@ def test_the_newest_run_of_a_database() -> None:
 
 
 def test_without_a_profile_nothing_runs() -> None:
-    assert report("m.intarsia", "-o", "plain.html", "--no-profile").out.endswith(
-        "No profile was requested.\n"
-    )
+    outcome = report("m.intarsia", "-o", "plain.html", "--no-profile")
+    assert outcome.out.endswith("No profile was requested.\n")
+    assert page("plain.html").texts["machine"] in page("tuned.html").texts["machine"]
 
 
 @pytest.mark.parametrize(

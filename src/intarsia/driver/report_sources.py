@@ -11,7 +11,7 @@ from intarsia.driver.kept_run import KeptRun
 from intarsia.measure.database import Database
 from intarsia.report.explanation import Explanation
 from intarsia.report.report_source import ReportSource
-from intarsia.runtime.artifact_load import read_explanation
+from intarsia.runtime.artifact_load import read_explanation, read_host
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.profile import Profile
@@ -41,14 +41,14 @@ def source_of_artifact(path: Path, load: Callable[[Path], Executable] | None) ->
     if text is None:
         raise UsageError(f"{path} contains no explanation", help=_TUNE)
     explanation = Explanation.from_text(text, str(path))
-    origin = f"Made from the artifact {path}."
+    origin, host = f"Made from the artifact {path}.", read_host(path)
     if load is None:
-        return ReportSource(explanation, origin, profile_gap="No profile was requested.")
+        return ReportSource(explanation, origin, host, profile_gap="No profile was requested.")
     try:
         executable = load(path)
     except IntarsiaError as error:
         gap = f"The artifact cannot be run here, so that there is no profile: {error.problem}."
-        return ReportSource(explanation, origin, profile_gap=gap)
+        return ReportSource(explanation, origin, host, profile_gap=gap)
     with executable:
         test = executable.saved_test
         profile, gap = (
@@ -56,7 +56,6 @@ def source_of_artifact(path: Path, load: Callable[[Path], Executable] | None) ->
             if test is None
             else winner_profile(executable, test.inputs)
         )
-        host = dict(executable.provenance.host)
     return ReportSource(explanation, origin, host, profile=profile, profile_gap=gap)
 
 

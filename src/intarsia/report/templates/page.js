@@ -1,5 +1,14 @@
 "use strict";
 (function () {
+  // In a frame of a notebook, links to sections would lead to the notebook.
+  if (location.protocol === "about:") {
+    for (const link of document.querySelectorAll("nav a")) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        document.querySelector(link.getAttribute("href")).scrollIntoView();
+      });
+    }
+  }
   const holder = document.getElementById("details");
   const frame = document.getElementById("frame");
   if (!holder || !frame) return;
