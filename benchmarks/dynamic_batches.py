@@ -19,9 +19,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import onnx
+
+if TYPE_CHECKING:
+    from intarsia.runtime.executable import Executable
 
 SIZES: Final = (1, 2, 3, 4, 6, 7, 8, 11, 16, 23)
 CONTENDERS: Final = ("native", "native static", "onnxruntime", "openvino")
@@ -87,12 +90,17 @@ def serve(contender: str, file: str, threads: int) -> None:
         size: build(partition_whole(bind_sizes(module, {_BATCH: size}), target)) if whole is None else whole
         for size in SIZES
     }
-    for size in SIZES:
-        executables[size].run_flat(**inputs[size])
+    answer_turns([(executables[size], inputs[size]) for size in SIZES])
+
+
+def answer_turns(calls: Sequence[tuple[Executable, dict[str, Any]]]) -> None:
+    """Warm calls up, then time one for each line on standard input: its number, and seconds."""
+    for executable, given in calls:
+        executable.run_flat(**given)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
-        size, seconds = json.loads(line)
-        executable, given = executables[size], inputs[size]
+        number, seconds = json.loads(line)
+        executable, given = calls[number]
         spent: list[float] = []
         end = time.perf_counter() + seconds
         while not spent or time.perf_counter() < end:
@@ -103,12 +111,11 @@ def serve(contender: str, file: str, threads: int) -> None:
 
 
 class Contender:
-    """The process of a contender."""
+    """The process of a contender, which answers turns."""
 
-    def __init__(self, name: str, path: Path, threads: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.dynamic_batches", "--serve", name, str(path)]
+    def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
-            [*command, "--threads", str(threads)],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -126,11 +133,11 @@ class Contender:
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
 
-    def time(self, size: int, seconds: float) -> float:
-        """Return the median seconds of a call."""
+    def time(self, number: int, seconds: float) -> float:
+        """Return the median seconds of a call, by its number."""
         assert self.process.stdin is not None
         self._signal(signal.SIGCONT)
-        self.process.stdin.write(json.dumps([size, seconds]) + "\n")
+        self.process.stdin.write(json.dumps([number, seconds]) + "\n")
         self.process.stdin.flush()
         result = float(self._read())
         self._signal(signal.SIGSTOP)
@@ -145,7 +152,8 @@ class Contender:
 
 def report(model: str, path: Path, threads: int, rounds: int, seconds: float) -> None:
     """Time all contenders, and print a table."""
-    contenders = {name: Contender(name, path, threads) for name in CONTENDERS}
+    command = [sys.executable, "-m", "benchmarks.dynamic_batches", "--threads", str(threads), "--serve"]
+    contenders = {name: Contender([*command, name, str(path)]) for name in CONTENDERS}
     able = [name for name, item in contenders.items() if item.is_ready]
     try:
         rows = {size: time_size(size, contenders, able, rounds, seconds) for size in SIZES}
@@ -174,7 +182,7 @@ def time_size(
     turns: dict[str, list[float]] = {name: [] for name in able}
     for _ in range(rounds):
         for name in able:
-            turns[name].append(contenders[name].time(size, seconds))
+            turns[name].append(contenders[name].time(SIZES.index(size), seconds))
     return {name: statistics.median(values) for name, values in turns.items()}
 
 

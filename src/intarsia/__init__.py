@@ -20,6 +20,7 @@ from intarsia.support.lazy_names import lazy_names
 from intarsia.support.version import VERSION
 
 if TYPE_CHECKING:
+    from intarsia.driver.lazy_variants import specialize_lazily
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
     from intarsia.frontend.torch import from_torch
@@ -47,6 +48,7 @@ _HOMES = {
     "get_pass": "intarsia.transform",
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
+    "specialize_lazily": "intarsia.driver.lazy_variants",
     "targets": "intarsia.toolchain",
     "to_dlpack": "intarsia.runtime.dlpack",
     "to_onnx": "intarsia.frontend.onnx",
@@ -68,6 +70,7 @@ __all__ = [
     "get_pass",
     "load",
     "load_pass_sequence",
+    "specialize_lazily",
     "targets",
     "to_dlpack",
     "to_onnx",

@@ -11,8 +11,15 @@ import pytest
 from tests.end_to_end.command_line import Outcome, process, within
 from tests.onnx_models import model_of
 
-from intarsia import load
+from intarsia import from_onnx, load
+from intarsia.collage.placement.plan import Plan
+from intarsia.driver.shape_samples import sized_program
+from intarsia.measure.candidate_kind import WHOLE
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import InputError
+from intarsia.target import Target
+from intarsia.tune.choice import Choice
+from intarsia.tune.tuned_candidate import tuned_candidate
 
 pytest.importorskip("onnxruntime", reason="an engine that takes every size")
 
@@ -73,6 +80,55 @@ def test_run_and_verify_need_no_shapes(tuned: Outcome, folder: Path) -> None:
     verified = process("verify", "m.intarsia", cwd=folder)
     assert verified.code == 0, verified.err
     assert "batch=6" in verified.out
+
+
+@pytest.mark.processes
+def test_sizes_of_dimensions_by_name(tuned: Outcome, folder: Path) -> None:
+    for command in ("run", "verify", "bench", "profile"):
+        for model in ("m.intarsia", "m.onnx"):
+            outcome = process(command, model, "--shape", "batch=2", cwd=folder)
+            assert outcome.code == 0, outcome.err
+    wrong = process("run", "m.intarsia", "--shape", "bath=2", cwd=folder)
+    assert wrong.code == 2
+    assert "there is no input 'bath'\nhelp: the inputs: x; its symbolic dimensions: batch" in wrong.err
+
+
+@pytest.mark.processes
+def test_an_artifact_with_a_variant(folder: Path) -> None:
+    """A plan says which sizes have a variant; without one it depends on the machine."""
+    sized = sized_program(from_onnx(folder / "m.onnx"), {"batch": "1:0.5,4:0.5"}, {}, silent)
+    choice = Choice("SpecializeSizes", {"sizes": ["batch=4"], "target": "cpu -toolchain=native"})
+    candidate = tuned_candidate((("SpecializeSizes: batch=4 on native", choice),), WHOLE)
+    target = Target("cpu -toolchain=onnxruntime")
+    Plan.of_candidate(sized.module, candidate, target).write(folder / "plan.json")
+    locked = ("--locked", "--plan", "plan.json", "-o", "variant.intarsia")
+    outcome = process("tune", "m.onnx", "--shape", "batch=1:0.5,4:0.5", *locked, cwd=folder)
+    assert outcome.code == 0, outcome.err
+    with load(folder / "variant.intarsia") as executable:
+        assert [variant.sizes for variant in executable.plan.variants] == [{"batch": 4}]
+        for rows, toolchain in ((4, "native"), (1, "onnxruntime"), (3, "onnxruntime"), (4, "native")):
+            x = np.random.default_rng(rows).standard_normal((rows, 16)).astype(np.float32)
+            np.testing.assert_allclose(executable(x).sum(axis=1), np.ones(rows), rtol=1e-5)
+            assert {row.toolchain for row in executable.profile(x, repeats=1).rows} == {toolchain}
+    verified = process("verify", "variant.intarsia", cwd=folder)
+    assert verified.code == 0, verified.err
+    assert "batch=4" in verified.out
+    explained = process("explain", "variant.intarsia", cwd=folder)
+    assert "SpecializeSizes: batch=4 on native" in explained.out
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("mode", ["eager", "none"])
+def test_named_sizes_may_have_variants(folder: Path, mode: str) -> None:
+    words = ("--shape", "batch=1:0.5,5:0.5", "--dynamic", mode, "-o", f"{mode}.intarsia")
+    outcome = process(*TUNE, *words, cwd=folder)
+    assert outcome.code == 0, outcome.err
+    with load(folder / f"{mode}.intarsia") as executable:
+        sizes = [variant.sizes["batch"] for variant in executable.plan.variants]
+        assert set(sizes) <= ({1, 5} if mode == "eager" else set())
+        for rows in (1, 5, 2):
+            x = np.random.default_rng(rows).standard_normal((rows, 16)).astype(np.float32)
+            np.testing.assert_allclose(executable(x).sum(axis=1), np.ones(rows), rtol=1e-5)
 
 
 @pytest.mark.slow

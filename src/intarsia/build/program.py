@@ -27,8 +27,9 @@ from intarsia.ir import (
     dim_ranges,
     post_order,
 )
+from intarsia.ir.variant import variant_sizes
 from intarsia.runtime.kernel import Array
-from intarsia.runtime.plan import ExecutionPlan, PlanBlock, RunKernel, TensorInfo
+from intarsia.runtime.plan import ExecutionPlan, PlanBlock, PlanVariant, RunKernel, TensorInfo
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 from intarsia.support.free_names import numbered_names
 from intarsia.target import Target
@@ -71,21 +72,33 @@ class ProgramLowering:
     def plan(self) -> ExecutionPlan:
         """The plan of the whole program."""
         main = self.function(_MAIN)
-        self.require_block(_MAIN)
-        slot_types: tuple[TensorInfo | None, ...] = ()
+        sizes = {name: variant_sizes(function) for name, function in self._functions.items()}
+        entries = {_MAIN: {}, **{name: item for name, item in sizes.items() if item}}
+        for name in entries:
+            self.require_block(name)
+        slot_types: dict[str, tuple[TensorInfo | None, ...]] = {}
         while self._waiting:
             name = self._waiting.pop()
             block, types = self._lowered(name, self._functions[name])
             self._blocks[name] = block
-            slot_types = types if name == _MAIN else slot_types
+            if name in entries:
+                slot_types[name] = types
         leaves = sum(1 for _ in leaf_types(main.result_type))
         if leaves != len(self._blocks[_MAIN].results):
             raise UnsupportedModelError("the result type of @main is unknown", help="run InferType")
         shape = structure(value_like(main.result_type, lambda _: 0))
-        self._blocks[_MAIN] = overlapping(self._blocks[_MAIN])
-        names = self.devices.plan_names
-        ranges = dim_ranges(main)
-        return ExecutionPlan(self._blocks, _inputs(main), _outputs(main), shape, slot_types, names, ranges)
+        for name in entries:
+            self._blocks[name] = overlapping(self._blocks[name])
+        return ExecutionPlan(
+            self._blocks,
+            _inputs(main),
+            _outputs(main),
+            shape,
+            slot_types[_MAIN],
+            self.devices.plan_names,
+            dim_ranges(main),
+            tuple(PlanVariant(item, name, slot_types[name]) for name, item in entries.items() if item),
+        )
 
     def function(self, name: str) -> Function:
         """The function that a GlobalVar stands for.

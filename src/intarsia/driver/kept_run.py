@@ -83,6 +83,7 @@ def question_digest(
     passes: Sequence[Pass],
     plan: Plan | None,
     proves: bool = False,
+    specializes: bool = False,
 ) -> str:
     """Return the digest of all options of a run; a second run with an equal digest has nothing to do.
 
@@ -97,6 +98,7 @@ def question_digest(
         passes: Tuning passes.
         plan: Plan that is a further candidate.
         proves: Whether the search goes on until nothing is left to try.
+        specializes: Whether the program gets variants for sizes of symbolic dimensions.
     """
     plan_key = None if plan is None else (str(plan.whole), plan.candidate.digest)
     searched = searches, list(map(repr, passes))
@@ -109,6 +111,7 @@ def question_digest(
         plan_key,
         sorted(declared_conflicts()),
         *(["proves"] if proves else []),
+        *(["specializes"] if specializes else []),
     )
     return digest_text((VERSION, workload.digest, host.digest, json.dumps(options)))
 

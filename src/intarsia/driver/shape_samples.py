@@ -13,6 +13,7 @@ from intarsia.ir import DimRange, Function, IRModule, SymbolicDim, TensorType, d
 from intarsia.measure.sizes import DimSizes, SizeSample, choose_samples, default_sizes
 from intarsia.measure.sizes.dim_sizes import SizesArgument
 from intarsia.passes import bind_sizes, name_dims
+from intarsia.runtime.plan import PlanVariant
 from intarsia.support.errors import UsageError
 
 
@@ -77,9 +78,21 @@ def sized_program(
     # Given arrays have sizes of their own, which come first.
     usual_sizes = {name: size for name, size in (shown | measured).items() if name in sizes}
     if usual_sizes and samples:
-        first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight)
+        is_named = samples[0].is_named or usual_sizes.keys() == sizes.keys()
+        first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight, is_named)
         samples = (first, *(sample for sample in samples[1:] if sample.key != first.key))
     return SizedProgram(with_dim_ranges(mod, {name: item.range for name, item in sizes.items()}), samples)
+
+
+def with_variants(samples: Sequence[SizeSample], variants: Sequence[PlanVariant]) -> tuple[SizeSample, ...]:
+    """Return samples that have, besides, the sizes of the variants of a plan."""
+    keys = {frozenset(sample.sizes.items()) for sample in samples}
+    added = [
+        SizeSample({**samples[0].sizes, **variant.sizes})
+        for variant in variants
+        if frozenset({**samples[0].sizes, **variant.sizes}.items()) not in keys
+    ]
+    return (samples[0], *added, *samples[1:])
 
 
 def shapes_of(inputs: Mapping[str, npt.NDArray[Any]]) -> dict[str, tuple[int, ...]]:

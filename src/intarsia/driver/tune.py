@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from onnx import ModelProto
 
+    from intarsia.driver.dynamic_mode import DynamicMode
     from intarsia.driver.progress import Progress
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
@@ -57,6 +58,7 @@ def tune(
     schedules: bool | None = None,
     schedule_trials: int | None = None,
     until_proven: bool = False,
+    dynamic: DynamicMode | str = "eager",
     plan: Path | None = None,
     locked: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
@@ -101,6 +103,9 @@ def tune(
         schedule_trials: Maximum number of measured schedules, earlier runs included.
         until_proven: Whether the search goes on until nothing is left to try or the budget ends, however
             little is expected of it.
+        dynamic: For a model with symbolic dimensions: "eager" to add variants for the sizes that `dims` names
+            with shares, each compiled by the toolchain that is fastest at that size; "none" for one program
+            for all sizes.
         plan: Plan file of an earlier run. If it exists, the plan is a candidate, and the search continues
             from it; the winner is written to the file.
         locked: Whether to build and verify the plan as it is, without search, race and database.
@@ -112,9 +117,9 @@ def tune(
         The winner and all candidates. A candidate that is wrong, refuses the model or fails cannot win.
 
     Raises:
-        UsageError: Bad budget, or a budget of 0 without an earlier run; bad tolerance, targets, shapes or
-            inputs; targets or passes that are not exact although `exact` is set; a plan that is missing,
-            damaged or for another program; a choice in a locked run.
+        UsageError: Bad budget or mode, or a budget of 0 without an earlier run; bad tolerance, targets,
+            shapes or inputs; targets or passes that are not exact although `exact` is set; a plan that is
+            missing, damaged or for another program; a choice in a locked run.
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be stored.
     """
@@ -122,6 +127,7 @@ def tune(
     from intarsia.driver.accuracy import Accuracy
     from intarsia.driver.baselines import baseline_targets, engines
     from intarsia.driver.budget import parse_budget
+    from intarsia.driver.dynamic_mode import read_dynamic
     from intarsia.driver.import_model import import_model
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.progress import Progress, TuneStage
@@ -137,6 +143,7 @@ def tune(
     from intarsia.toolchain.this_host import this_host
 
     start = time.perf_counter()
+    seconds, mode = parse_budget(budget), read_dynamic(dynamic)
     request = run_request(
         budget=budget,
         seed=seed,
@@ -156,8 +163,8 @@ def tune(
         until_proven=until_proven,
         locked=locked,
         plan=plan,
+        dynamic=mode.value,
     )
-    seconds = parse_budget(budget)
     if seconds == 0:
         refuse_searches(plan, trials=trials, schedules=schedules or None, schedule_trials=schedule_trials)
     if locked:
@@ -218,6 +225,7 @@ def tune(
             proves=until_proven,
             schedule_seconds=schedule_seconds or 0.0,
             request=request,
+            dynamic=mode,
         )
         result = run.tune(start)
     if not locked and not result.stopped:

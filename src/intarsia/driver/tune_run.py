@@ -12,7 +12,8 @@ from typing import Final
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines
-from intarsia.driver.explain.output_errors import output_errors
+from intarsia.driver.dynamic_mode import DynamicMode
+from intarsia.driver.explain.output_errors import winner_errors
 from intarsia.driver.explain.run import RunFacts, explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.pipeline import PipelineResult
@@ -21,7 +22,8 @@ from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
-from intarsia.driver.stage_clock import StageClock
+from intarsia.driver.size_variants import SizeVariants
+from intarsia.driver.stage_clock import recorded_stages
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
@@ -29,7 +31,6 @@ from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.sized_trials import sized_trials
-from intarsia.measure.judge.trials import Trial
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import EarlyBuilder, Testbed
@@ -49,6 +50,9 @@ from intarsia.tune.contest.entrant import Entrant
 
 SEARCH_SHARE = 0.6
 """Share of the budget for the search; the rest is for the race of the best."""
+
+SPECIALIZING_SEARCH_SHARE: Final = 0.3
+"""Share of the budget for the search where named sizes get variants, which gain more."""
 
 FREE_JUDGING: Final = 10.0
 """Seconds of computing the reference that do not count against the budget: enough for small models."""
@@ -80,6 +84,7 @@ class TuneRun:
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
         request: Options of the run, for reports.
+        dynamic: Mode of specializing the program for sizes of symbolic dimensions.
     """
 
     workload: Workload
@@ -100,6 +105,7 @@ class TuneRun:
     proves: bool = False
     schedule_seconds: float = 0.0
     request: RunRequest | None = None
+    dynamic: DynamicMode = DynamicMode.EAGER
 
     def tune(self, start: float) -> TuneResult:
         """Measure all candidates, and return the winner.
@@ -147,8 +153,19 @@ class TuneRun:
         """Measure the first candidates, search, and race the best."""
         contest = self._measure_baselines(entrants)
         pipeline = self._search(contest).run()
-        winner = contest.decide(self.seconds - self._search_seconds, self.seed)
+        winner = self._decide(contest, self.seconds - self._search_seconds)
         return self._finish(contest, winner, pipeline, start)
+
+    def _decide(self, contest: Contest, seconds: float) -> Entrant:
+        """Race the best candidates, and then the winner against itself with variants for the named sizes."""
+        if not self._specializes:
+            return contest.decide(seconds, self.seed)
+        winner = contest.decide(seconds / 4, self.seed)
+        trials = self.testbed.prepare(self.workload).trials()
+        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds / 2)
+        if self.should_stop() or not variants.enter(winner):
+            return winner
+        return contest.decide(seconds / 4, self.seed)
 
     def _repeat_finished(self, start: float) -> TuneResult | None:
         """Repeat the result of an identical earlier run, if its winner is still correct.
@@ -216,6 +233,7 @@ class TuneRun:
             passes=self.passes,
             plan=plan,
             proves=self.proves,
+            specializes=self._specializes,
         )
 
     @property
@@ -229,8 +247,14 @@ class TuneRun:
         )
 
     @property
+    def _specializes(self) -> bool:
+        is_named = any(sample.is_named for sample in self.workload.samples)
+        return is_named and self.dynamic is not DynamicMode.NONE
+
+    @property
     def _search_seconds(self) -> float:
-        return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
+        share = SPECIALIZING_SEARCH_SHARE if self._specializes else SEARCH_SHARE
+        return self.seconds * share if self.searches or self.passes else 0.0
 
     def _measurer(self) -> Measurer:
         return Measurer(
@@ -311,17 +335,12 @@ class TuneRun:
         executable, arrays = self._load_winner(winner), folder.inputs()
         records = contest.records()
         timing = next(record.timing for record in records if record.chosen)
+        latency = timing.median if timing else None
         ordered = [arrays[item.name] for item in executable.inputs]
-        times = measure_kernel_seconds(executable, ordered, timing.median if timing else math.inf)
+        times = measure_kernel_seconds(executable, ordered, math.inf if latency is None else latency)
         run = KeptRun(
             records,
-            winning_plan(
-                winner,
-                name,
-                host,
-                timing.median if timing else None,
-                None if pipeline is None else pipeline.searched,
-            ),
+            winning_plan(winner, name, host, latency, None if pipeline is None else pipeline.searched),
             explain_run(
                 winner,
                 contest.entrants,
@@ -330,20 +349,16 @@ class TuneRun:
                 pipeline,
                 times,
                 contest.notes,
-                self._facts(winner, executable, contest.measurer, folder.trials()),
+                RunFacts(
+                    self.request,
+                    recorded_stages(self.report),
+                    tuple(contest.measurer.events),
+                    winner_errors(winner.input, executable, folder.trials()),
+                ),
             ),
             () if pipeline is None else pipeline.schedules,
         )
         return self._result(executable, run, folder.gate(), arrays, start)
-
-    def _facts(
-        self, winner: Entrant, executable: Executable, measurer: Measurer, trials: Sequence[Trial]
-    ) -> RunFacts:
-        item = winner.input
-        bound = error_bound(instantiate(item.workload.module, item.target, item.candidate))
-        stages = self.report.records() if isinstance(self.report, StageClock) else ()
-        errors = output_errors(executable, trials, bound)
-        return RunFacts(self.request, stages, tuple(measurer.events), errors)
 
     def _result(
         self,

@@ -1,6 +1,7 @@
 """The language: immutable expression DAGs with types, devices and spans (DESIGN section 2).
 
 types, dtype, span, attributes    what expressions carry; dim_range: which sizes a symbolic dimension may have
+variant                           functions that are run in place of @main at some sizes
 expr, prim_func, module           expressions, loop functions and programs
 traversal, scope, loop_walk       walking, rewriting, and where a shared expression is evaluated
 scalar_types                      what the scalars of loop functions compute with

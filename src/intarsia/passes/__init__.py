@@ -35,6 +35,7 @@ from intarsia.passes.refine_states import RefineStates
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
 from intarsia.passes.simplify_expr import SimplifyExpr
 from intarsia.passes.simplify_inference import SimplifyInference
+from intarsia.passes.specialize_sizes import SpecializeSizes
 from intarsia.passes.to_a_normal_form import ToANormalForm
 from intarsia.passes.to_graph_normal_form import ToGraphNormalForm
 from intarsia.passes.to_mixed_precision import ToMixedPrecision
@@ -74,6 +75,7 @@ __all__ = [
     "RemoveUnusedFunctions",
     "SimplifyExpr",
     "SimplifyInference",
+    "SpecializeSizes",
     "ToANormalForm",
     "ToGraphNormalForm",
     "ToMixedPrecision",

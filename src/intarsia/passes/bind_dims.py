@@ -59,15 +59,28 @@ class BindDims(FunctionPass, opt_level=0, required=("InferType",)):
 
     def __post_init__(self) -> None:
         """Check the form of the sizes."""
-        for entry in self.sizes:
-            _, equals, size = entry.rpartition("=")
-            if not equals or not (size.isascii() and size.isdigit()):
-                raise UsageError(f"sizes has {entry!r}, expected a name with a number, such as batch=2")
+        read_sizes(self.sizes)
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with numbers in place of the symbols."""
-        pairs = (entry.rpartition("=") for entry in self.sizes)
-        return bind_function(function, {SymbolicDim(name): int(size) for name, _, size in pairs})
+        return bind_function(
+            function, {SymbolicDim(name): size for name, size in read_sizes(self.sizes).items()}
+        )
+
+
+def read_sizes(entries: tuple[str, ...]) -> dict[str, int]:
+    """Return sizes by name of the dimension from entries such as batch=2.
+
+    Raises:
+        UsageError: An entry is not of this form.
+    """
+    sizes = {}
+    for entry in entries:
+        name, equals, size = entry.rpartition("=")
+        if not equals or not (size.isascii() and size.isdigit()):
+            raise UsageError(f"sizes has {entry!r}, expected a name with a number, such as batch=2")
+        sizes[name] = int(size)
+    return sizes
 
 
 def bind_sizes(mod: IRModule, sizes: Mapping[str, int]) -> IRModule:

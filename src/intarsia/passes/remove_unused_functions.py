@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.ir import IRModule, with_module_fields
+from intarsia.ir.variant import variants
 from intarsia.passes.functions.call_graph import CallGraph
 from intarsia.transform import ModulePass, PassContext, register_pass
 
@@ -16,7 +17,7 @@ class RemoveUnusedFunctions(ModulePass, opt_level=1):
 
     A function that carries `global_symbol` is dropped as well, unless it is an entry: calls are found by
     name of the function, never by symbol. A module that has none of the entries is a library, of which
-    nothing can be said to be unused, and stays as it is.
+    nothing can be said to be unused, and stays as it is. Variants of @main are entries as @main is.
 
     Before:
         def @main(%x: Tensor[(2,), float32]) { @used(%x) }
@@ -34,7 +35,8 @@ class RemoveUnusedFunctions(ModulePass, opt_level=1):
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """The module without them."""
-        reachable = CallGraph.of(mod).reachable(self.entry)
+        roots = self.entry if "main" not in self.entry else (*self.entry, *variants(mod))
+        reachable = CallGraph.of(mod).reachable(roots)
         if not reachable:
             return mod
         functions = {var: one for var, one in mod.functions.items() if var.name in reachable}

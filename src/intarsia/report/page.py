@@ -30,8 +30,8 @@ _MOST_KERNELS: Final = 40
 """Number of kernels in the table; the chart has all of them."""
 
 _ABOVE: Final = 1.1
-"""Ratio of the least time by the roofline to the time from which a kernel counts as above its roof: rates of a
-machine model are exact to some percent."""
+"""Ratio of the least time by the roofline to the time from which a kernel counts as above its roof: rates of
+a machine model are exact to some percent."""
 
 _FRAME_HEIGHT: Final = 760
 """Height of the page in a notebook, in pixels."""
@@ -243,8 +243,8 @@ def _above(profile: Profile) -> str:
         return ""
     kernels = "1 kernel is" if count == 1 else f"{count} kernels are"
     return (
-        f"{kernels} above the roof: nodes whose work another kernel does are counted there, or the values are "
-        "in a cache. Profilers of engines do not always name the nodes of a kernel."
+        f"{kernels} above the roof: nodes whose work another kernel does are counted there, or the values "
+        "are in a cache. Profilers of engines do not always name the nodes of a kernel."
     )
 
 

@@ -6,7 +6,7 @@ import shlex
 
 from intarsia.report.explanation import Explanation
 
-_DEFAULTS = {"--budget": "60s", "--seed": "0"}
+_DEFAULTS = {"--budget": "60s", "--seed": "0", "--dynamic": "eager"}
 
 
 def command(explanation: Explanation) -> str:

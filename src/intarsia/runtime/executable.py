@@ -19,6 +19,7 @@ from intarsia.runtime.bound_call import BoundCall
 from intarsia.runtime.contents import Contents
 from intarsia.runtime.devices.device import Device
 from intarsia.runtime.devices.open_devices import devices_of
+from intarsia.runtime.entry_points import EntryPoint, EntryPoints
 from intarsia.runtime.input_check import InputCheck, refuse_converted
 from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
@@ -74,7 +75,7 @@ class Executable(ClosedOnExit):
         self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
         self._check = InputCheck(plan.inputs, plan.dim_ranges)
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
-        self._runner = self._new_runner(self._named)
+        self._entries = self._new_entries()
         self._lock = threading.Lock()
         self._is_closed = self._is_of_parent = False
         reset_in_children(self)
@@ -149,7 +150,7 @@ class Executable(ClosedOnExit):
         inputs = self._check.accept(args, named)
         with self._lock:
             self._prepare()
-            return self._runner.run(inputs)
+            return self._entries.of(inputs).runner.run(inputs)
 
     def run_into(
         self,
@@ -172,7 +173,7 @@ class Executable(ClosedOnExit):
         buffers = accept_outputs(self.outputs, outputs, checked)
         with self._lock:
             self._prepare()
-            self._run_into(checked, buffers)
+            self._run_into(self._entries.of(checked), checked, buffers)
 
     def bind(
         self,
@@ -196,19 +197,18 @@ class Executable(ClosedOnExit):
         checked = self._check.accept(args, named)
         given = [named[info.name] for info in self.inputs] if named else args
         refuse_converted(self.inputs, given, checked)
-        buffers = accept_outputs(
-            self.outputs, new_outputs(self.outputs) if outputs is None else outputs, checked
-        )
         with self._lock:
             self._prepare()
-            bound_for, steps = self._runner, self._bound_steps(checked, buffers)
+            infos = self._entries.of(checked).plan.outputs
+            buffers = accept_outputs(infos, new_outputs(infos) if outputs is None else outputs, checked)
+            bound_for, steps = self._entries, self._bound_steps(checked, buffers)
 
         def run() -> None:
             nonlocal bound_for, steps
             with self._lock:
                 self._prepare()
-                if bound_for is not self._runner:  # in a forked child
-                    bound_for, steps = self._runner, self._bound_steps(checked, buffers)
+                if bound_for is not self._entries:  # in a forked child
+                    bound_for, steps = self._entries, self._bound_steps(checked, buffers)
                 for step in steps:
                     step()
 
@@ -218,15 +218,16 @@ class Executable(ClosedOnExit):
         self, inputs: Sequence[Value], buffers: Sequence[Array]
     ) -> Sequence[Callable[[], object]]:
         """Return functions that run the program in this order; the caller holds the lock."""
-        if isinstance(self._runner, StraightLine):
-            steps = self._runner.bind(inputs, buffers)
+        entry = self._entries.of(inputs)
+        if isinstance(entry.runner, StraightLine):
+            steps = entry.runner.bind(inputs, buffers)
             if steps is not None:
                 return steps
-        return [partial(self._run_into, inputs, buffers)]
+        return [partial(self._run_into, entry, inputs, buffers)]
 
-    def _run_into(self, inputs: Sequence[Value], buffers: Sequence[Array]) -> None:
+    def _run_into(self, entry: EntryPoint, inputs: Sequence[Value], buffers: Sequence[Array]) -> None:
         """Run with results in buffers that were checked; the caller holds the lock."""
-        results = self._runner.run_into(inputs, buffers)
+        results = entry.runner.run_into(inputs, buffers)
         for info, result, buffer in zip(self.outputs, results, buffers, strict=True):
             if result is not buffer:
                 check_result_shape(info, result, buffer)
@@ -266,9 +267,11 @@ class Executable(ClosedOnExit):
         inputs = self._check.accept(args, named)
         with self._lock:
             self._prepare()
-            runs = ProfilingRuns(self.plan, self._named, clock, inside=inside)
-            runner = self._new_runner(runs.kernels_for(is_recorded=not self._devices), runs.recorder)
-            return runs.profile(lambda: runner.run(inputs), lambda: self._runner.run(inputs), repeats, warmup)
+            entry = self._entries.of(inputs)
+            runs = ProfilingRuns(entry.plan, self._named, clock, inside=inside)
+            kernels = runs.kernels_for(is_recorded=not self._devices)
+            runner = self._new_runner(entry.plan, kernels, runs.recorder)
+            return runs.profile(lambda: runner.run(inputs), lambda: entry.runner.run(inputs), repeats, warmup)
 
     def trace(self, /, *args: object, clock: Nanoseconds = time.perf_counter_ns, **named: object) -> Timeline:
         """Run the program once and record the start, end and device of each step.
@@ -286,9 +289,10 @@ class Executable(ClosedOnExit):
         inputs = self._check.accept(args, named)
         with self._lock:
             self._prepare()
-            recorder = Recorder(self.plan, self._named, clock)
+            plan = self._entries.of(inputs).plan
+            recorder = Recorder(plan, self._named, clock)
             kernels = self._named if self._devices else recorder.recorded_kernels()
-            self._new_runner(kernels, recorder).run(inputs)
+            self._new_runner(plan, kernels, recorder).run(inputs)
             return recorder.take_timeline()
 
     def self_test(self) -> float:
@@ -350,7 +354,7 @@ class Executable(ClosedOnExit):
                 self._contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
             )
             self.__dict__.pop("provenance", None)
-            del self._runner, self._named, self._devices
+            del self._entries, self._named, self._devices
 
     def __enter__(self) -> Self:
         self._refuse_if_closed()
@@ -361,14 +365,19 @@ class Executable(ClosedOnExit):
         count = len(self.kernel_names)
         return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
 
-    def _new_runner(self, kernels: Sequence[NamedKernel], recorder: Recorder | None = None) -> Runner:
-        return new_runner(self.plan, kernels, self._contents.constants, self._devices, recorder)
+    def _new_entries(self) -> EntryPoints:
+        return EntryPoints(self.plan, lambda plan: self._new_runner(plan, self._named))
+
+    def _new_runner(
+        self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], recorder: Recorder | None = None
+    ) -> Runner:
+        return new_runner(plan, kernels, self._contents.constants, self._devices, recorder)
 
     def _prepare(self) -> None:
         """Raise if it is closed, and make a new runner in a forked child; the caller holds the lock."""
         self._refuse_if_closed()
         if self._is_of_parent:
-            self._runner = self._new_runner(self._named)
+            self._entries = self._new_entries()
             self._is_of_parent = False
 
     def _refuse_if_closed(self) -> None:

@@ -163,6 +163,21 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanVariant:
+    """A block that is run in place of "main" where symbolic dimensions have certain sizes.
+
+    Attributes:
+        sizes: Size of each dimension, by name; all variants of a plan have the same names.
+        block: Name of the block.
+        slot_types: Types of its slots, for preallocation; None for non-tensors.
+    """
+
+    sizes: Mapping[str, int]
+    block: str
+    slot_types: tuple[TensorInfo | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutionPlan:
     """A whole program: its blocks, inputs and outputs, and the types of its slots.
 
@@ -176,6 +191,7 @@ class ExecutionPlan:
             steps on all cores.
         dim_ranges: Sizes that symbolic dimensions of the inputs may have, by name; any size where there is
             none.
+        variants: Blocks that are run in place of "main" at some sizes.
     """
 
     blocks: dict[str, PlanBlock]
@@ -185,6 +201,7 @@ class ExecutionPlan:
     slot_types: tuple[TensorInfo | None, ...]
     devices: tuple[str, ...] = ()
     dim_ranges: Mapping[str, DimRange] = field(default_factory=dict)
+    variants: tuple[PlanVariant, ...] = ()
 
 
 Structure: TypeAlias = "int | tuple[Structure, ...]"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from intarsia.runtime.entry_points import find_dim
 from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, PlanBlock, Repeat, RunKernel, Step, Structure
 from intarsia.runtime.plan_device_check import device_complaint
 
@@ -33,11 +34,36 @@ def plan_complaint(plan: ExecutionPlan, kernels: int, constants: int) -> str:
         return f"the plan has {len(plan.slot_types)} slot types, expected {main.slots}"
     if any(not 0 <= index < len(plan.outputs) for index in _indices(plan.output_structure)):
         return "the output structure refers to an output that is not there"
+    complaint = _variants_complaint(plan)
+    if complaint:
+        return complaint
     for name, block in plan.blocks.items():
         complaint = _BlockCheck(plan, block, kernels, constants).complaint()
         if complaint:
             return f'block "{name}": {complaint}'
     return device_complaint(plan)
+
+
+def _variants_complaint(plan: ExecutionPlan) -> str:
+    names = {frozenset(variant.sizes) for variant in plan.variants}
+    if len(names) > 1:
+        return "its variants are for different dimensions"
+    if any(find_dim(plan, name) is None for name in next(iter(names), ())) or frozenset() in names:
+        return "a variant is for a dimension that no input has"
+    seen: set[frozenset[tuple[str, int]]] = set()
+    for variant in plan.variants:
+        sizes = variant.sizes.items()
+        if frozenset(sizes) in seen:
+            return f"two variants are for {', '.join(f'{name}={size}' for name, size in sizes)}"
+        seen.add(frozenset(sizes))
+        block = plan.blocks.get(variant.block)
+        if block is None or variant.block == "main":
+            return f'it has no block "{variant.block}" for a variant'
+        if (len(block.params), len(block.results)) != (len(plan.inputs), len(plan.outputs)):
+            return f'block "{variant.block}" does not take and return what the plan says'
+        if len(variant.slot_types) != block.slots:
+            return f'block "{variant.block}" has {len(variant.slot_types)} slot types, expected {block.slots}'
+    return ""
 
 
 def _repeat_complaint(step: Repeat, body: PlanBlock) -> str:

@@ -14,6 +14,7 @@ from intarsia.runtime.plan import (
     ExecutionPlan,
     Invoke,
     PlanBlock,
+    PlanVariant,
     Repeat,
     RunKernel,
     Structure,
@@ -33,11 +34,12 @@ def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
     return (
         devices
         | ({"dim_ranges": ranges} if ranges else {})
+        | ({"variants": [_variant_to_json(item) for item in plan.variants]} if plan.variants else {})
         | {
             "inputs": [info_to_json(info) for info in plan.inputs],
             "outputs": [info_to_json(info) for info in plan.outputs],
             "output_structure": plan.output_structure,
-            "slot_types": [None if info is None else info_to_json(info) for info in plan.slot_types],
+            "slot_types": _slot_types_to_json(plan.slot_types),
             "blocks": {name: _block_to_json(block) for name, block in plan.blocks.items()},
         }
     )
@@ -56,11 +58,38 @@ def plan_from_json(record: Record) -> ExecutionPlan:
         record.read_list("inputs", info_from_json),
         record.read_list("outputs", info_from_json),
         _structure(record.get("output_structure"), record.path_to("output_structure")),
-        record.read_list(
-            "slot_types", lambda item, where: None if item is None else info_from_json(item, where)
-        ),
+        _slot_types_from_json(record),
         devices,
         _dim_ranges(record.record("dim_ranges")) if "dim_ranges" in record.keys() else {},  # noqa: SIM118  # as above
+        record.read_list("variants", _variant_from_json) if "variants" in record.keys() else (),  # noqa: SIM118  # as above
+    )
+
+
+def _slot_types_to_json(types: tuple[TensorInfo | None, ...]) -> list[object]:
+    return [None if info is None else info_to_json(info) for info in types]
+
+
+def _slot_types_from_json(record: Record) -> tuple[TensorInfo | None, ...]:
+    return record.read_list(
+        "slot_types", lambda item, where: None if item is None else info_from_json(item, where)
+    )
+
+
+def _variant_to_json(variant: PlanVariant) -> dict[str, object]:
+    return {
+        "sizes": dict(variant.sizes),
+        "block": variant.block,
+        "slot_types": _slot_types_to_json(variant.slot_types),
+    }
+
+
+def _variant_from_json(value: object, where: str) -> PlanVariant:
+    record = Record(value, where)
+    sizes = record.record("sizes")
+    return PlanVariant(
+        {name: sizes.count(name) for name in sizes.keys()},  # noqa: SIM118  # not a mapping
+        record.text("block"),
+        _slot_types_from_json(record),
     )
 
 

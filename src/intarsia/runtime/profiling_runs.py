@@ -17,6 +17,7 @@ from intarsia.runtime.kernel_profiler import (
 )
 from intarsia.runtime.plan import ExecutionPlan
 from intarsia.runtime.profile import Nanoseconds, Profile, ProfileRow
+from intarsia.runtime.step_lists import kernels_of
 from intarsia.runtime.timeline import Recorder, StepEvent, Timeline
 from intarsia.support.errors import IntarsiaError
 
@@ -37,7 +38,7 @@ class ProfilingRuns:
 
     Args:
         plan: Plan of the program.
-        kernels: Its kernels.
+        kernels: Its kernels; those that the plan does not run are not profiled.
         clock: Function that returns the time in nanoseconds.
         inside: Whether the kernels inside engines are timed.
     """
@@ -49,8 +50,10 @@ class ProfilingRuns:
         self._has_devices = bool(plan.devices)
         self._notes: list[str] = []
         self._profilers: dict[int, KernelProfiler] = {}
+        used = kernels_of(plan)
         self._kernels = [
-            self._with_profiler(number, kernel, inside=inside) for number, kernel in enumerate(kernels)
+            self._with_profiler(number, kernel, inside=inside and number in used)
+            for number, kernel in enumerate(kernels)
         ]
         self.recorder = Recorder(plan, self._kernels, clock)
 

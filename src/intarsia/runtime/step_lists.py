@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from intarsia.runtime.plan import Branch, Copy, Invoke, Repeat, RunKernel, Step
+from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, Invoke, Repeat, RunKernel, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,17 @@ def flattened(steps: Sequence[Step]) -> list[list[FlatStep]]:
                 flat.append(step)
         lists.append(flat)
     return lists
+
+
+def kernels_of(plan: ExecutionPlan) -> set[int]:
+    """Return the numbers of the kernels that the blocks of a plan run."""
+    return {
+        step.kernel
+        for block in plan.blocks.values()
+        for steps in flattened(block.steps)
+        for step in steps
+        if isinstance(step, RunKernel)
+    }
 
 
 def nested(lists: Sequence[Sequence[FlatStep]]) -> tuple[Step, ...]:

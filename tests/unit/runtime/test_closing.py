@@ -67,7 +67,7 @@ def test_closing_lets_go_of_kernels_buffers_and_constants() -> None:
     exe = doubling(fake("double"))
     assert exe.provenance.program == ""
     exe(X)
-    runner: Any = exe._runner
+    runner: Any = exe._entries.main.runner
     gone: list[Callable[[], object]] = [
         ref(exe.kernels[0]),
         ref(exe._contents.constants[0]),
@@ -121,7 +121,7 @@ def test_arrays_of_a_call_are_not_kept(fails: bool) -> None:
             exe(x)
     else:
         exe(x)
-    runner: Any = exe._runner
+    runner: Any = exe._entries.main.runner
     arguments = [argument for step in runner._steps for argument in step[1]]
     assert not any(argument is x for argument in arguments)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.arguments.input import Array, read_inputs
 from intarsia.cli.arguments.model import ModelArgument
-from intarsia.cli.arguments.random_rest import Note, note_random_rest, with_random_rest
+from intarsia.cli.arguments.random_rest import Note, note_random_rest, of_inputs, with_random_rest
 from intarsia.cli.arguments.target import parse_target, target_text
 from intarsia.cli.arguments.trust import TRUSTED, Trust
 from intarsia.runtime.executable import Executable
@@ -156,7 +156,8 @@ def open_program(
     for text in import_notes(module):
         note(text)
     executable, chosen = compile_model(module, target, threads, note)
-    return Program(argument.text, target_text(chosen), executable, shapes, lambda: module)
+    open_shapes = of_inputs(module["main"], shapes)
+    return Program(argument.text, target_text(chosen), executable, open_shapes, lambda: module)
 
 
 def load_artifact(

@@ -32,7 +32,8 @@ def with_random_rest(
     Args:
         main: Main function of the program.
         given: Arrays by parameter name.
-        shapes: Shapes by parameter name, where the program leaves them open.
+        shapes: Shapes by parameter name, where the program leaves them open, or single sizes by name of a
+            symbolic dimension.
         seed: Random seed.
         note: Function that is called with a note about random inputs, if others are given.
         examples: Shapes that are known to work, by parameter name.
@@ -40,21 +41,49 @@ def with_random_rest(
     Raises:
         UsageError: A shape is for an unknown input, or missing; the message shows the flags.
     """
-    from intarsia.ir import with_fields
+    from intarsia.ir import SymbolicDim, with_fields
     from intarsia.measure.inputs import random_inputs
 
-    names = [param.name for param in main.params]
-    if unknown := [name for name in shapes if name not in names]:
-        raise UsageError(f"there is no input {unknown[0]!r}", help=f"the inputs: {', '.join(names)}")
-    sizes = _known_sizes(main, {**shapes, **{name: array.shape for name, array in given.items()}})
+    by_dim = {SymbolicDim(name): size for name, size in sizes_by_dim(main, shapes).items()}
+    has_shapes, shapes = bool(shapes), of_inputs(main, shapes)
+    sizes = by_dim | _known_sizes(main, {**shapes, **{name: array.shape for name, array in given.items()}})
     rest = note_random_rest(main, given, seed, note)
     fixed = [with_fields(param, checked_type=_fixed(param, shapes, sizes)) for param in rest]
-    if not shapes and not given and examples.keys() >= _open_types(fixed).keys() != set():
+    if not has_shapes and not given and examples.keys() >= _open_types(fixed).keys() != set():
         listed = " ".join(_flag(name, examples[name]) for name in _open_types(fixed))
         note(f"random inputs have the sizes of the self test: {listed}")
         fixed = [with_fields(param, checked_type=_fixed(param, examples, sizes)) for param in rest]
     _refuse_symbolic(fixed, examples)
     return {**given, **random_inputs(main, seed, {param.name: param.checked_type for param in fixed})}
+
+
+def of_inputs(main: Function, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of inputs, without single sizes of dimensions, which an import has put in."""
+    names = {param.name for param in main.params}
+    return {name: tuple(shape) for name, shape in shapes.items() if name in names}
+
+
+def sizes_by_dim(main: Function, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the single sizes that are given by name of a symbolic dimension.
+
+    Raises:
+        UsageError: A name is neither that of an input nor that of a dimension.
+    """
+    from intarsia.ir import SymbolicDim, TensorType
+
+    names = [param.name for param in main.params]
+    types = [param.checked_type for param in main.params]
+    dims = [dim for type_ in types if isinstance(type_, TensorType) for dim in type_.shape or ()]
+    symbols = dict.fromkeys(dim.name for dim in dims if isinstance(dim, SymbolicDim))
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        if name in names:
+            continue
+        if name not in symbols or len(shape) != 1:
+            listed = f"; its symbolic dimensions: {', '.join(symbols)}" if symbols else ""
+            raise UsageError(f"there is no input {name!r}", help=f"the inputs: {', '.join(names)}{listed}")
+        sizes[name] = shape[0]
+    return sizes
 
 
 def note_random_rest(main: Function, given: Mapping[str, Array], seed: int, note: Note) -> list[Var]:

@@ -73,6 +73,7 @@ def bisect(
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.program import main_inputs
+    from intarsia.cli.arguments.random_rest import of_inputs
     from intarsia.cli.arguments.shape import parse_shapes
     from intarsia.cli.arguments.target import parse_target
     from intarsia.measure.pass_bisection import find_wrong_pass
@@ -85,7 +86,7 @@ def bisect(
     fixed = parse_shapes(shapes)
     sequence = _sequence(pipeline, passes)
     module = argument.import_model(fixed)
-    arrays = main_inputs(module["main"], inputs, fixed, seed, console.note)
+    arrays = main_inputs(module["main"], inputs, of_inputs(module["main"], fixed), seed, console.note)
     target = parse_target(argument.target or toolchain or REFERENCE, threads)
     given = [item.info.name for item in sequence.flattened()] if passes else []
     ctx = PassContext(opt_level=opt_level, required_pass=given)

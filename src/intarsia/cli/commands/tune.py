@@ -25,6 +25,7 @@ from intarsia.cli.arguments.options import (
 )
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Report
+from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,6 +122,13 @@ def tune(
         Path | None,
         typer.Option("--report", metavar="FILE.html", help="Write a report of the run: one page of HTML."),
     ] = None,
+    dynamic: Annotated[
+        DynamicMode,
+        typer.Option(
+            "--dynamic",
+            help="Variants for sizes that --shape names with shares (eager), or none.",
+        ),
+    ] = DynamicMode.EAGER,
     locked: Annotated[
         bool,
         typer.Option("--locked", help="Build and verify the plan only, without search and comparison."),
@@ -210,6 +218,7 @@ def tune(
             schedule_trials=schedule_trials,
             plan=plan_path,
             until_proven=until_proven,
+            dynamic=dynamic,
             locked=locked,
             on_progress=on_progress,
             on_note=console.note,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from intarsia.measure.judge.gate import Gate
     from intarsia.measure.judge.gate_report import GateReport
     from intarsia.measure.judge.trials import Trial
+    from intarsia.measure.sizes.dim_sizes import SizesArgument
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target
 
@@ -100,11 +101,11 @@ def verify(
         special_inputs,
         tested_shapes,
     )
-    from intarsia.cli.arguments.random_rest import with_random_rest
+    from intarsia.cli.arguments.random_rest import of_inputs, sizes_by_dim, with_random_rest
     from intarsia.cli.arguments.range import parse_ranges
     from intarsia.cli.arguments.shape import parse_shape_words
     from intarsia.cli.arguments.target import parse_target
-    from intarsia.driver.shape_samples import shapes_of, sized_program
+    from intarsia.driver.shape_samples import shapes_of, sized_program, with_variants
     from intarsia.measure.inputs import with_input_ranges
     from intarsia.measure.judge.accuracy import error_bound
     from intarsia.measure.judge.sized_trials import sized_trials
@@ -124,20 +125,27 @@ def verify(
     else:
         trust.refuse_for_models(argument.source)
     imported = argument.import_model(fixed) if program is None else program.module
+    dims: dict[str, SizesArgument] = {**sizes.dims}
+    if program is not None:
+        dims |= sizes_by_dim(imported["main"], fixed)
+    fixed = of_inputs(imported["main"], fixed)
     module = with_input_ranges(imported, parse_ranges(ranges))
     examples = {} if program is None else tested_shapes(program.executable)
     given = special_inputs(module["main"], inputs, seed, console.note)
-    sized = sized_program(module, sizes.dims, {**fixed, **shapes_of(given)}, console.note)
-    module = sized.module
-    usual = bind_sizes(module, sized.samples[0].sizes if sized.samples else {})
+    shown = {} if dims or fixed or given else examples
+    sized = sized_program(module, dims, {**fixed, **shapes_of(given)}, console.note, shown)
+    module, samples = sized.module, sized.samples
+    if program is not None and samples:
+        samples = with_variants(samples, program.executable.plan.variants)
+    usual = bind_sizes(module, samples[0].sizes if samples else {})
     arrays = with_random_rest(usual["main"], given, fixed, seed, silent, examples)
     bound = error_bound(module)
-    trials = [trial.loosened(bound) for trial in sized_trials(module, arrays, sized.samples, seed=seed)]
+    trials = [trial.loosened(bound) for trial in sized_trials(module, arrays, samples, seed=seed)]
     if program is None:
         checks = [_check_target(module, target, trials) for target in targets or engine_targets(threads)]
     else:
         checks = [_check_run(program.toolchains, program.executable, trials)]
-        checks += _check_self_test(program.executable, trials[0].gate)
+        checks += _check_self_test(program.executable, imported, trials[0])
     return _report(model, trials[0].gate, checks, random_text(module))
 
 
@@ -167,15 +175,26 @@ def _check_run(name: str, executable: Executable, trials: Sequence[Trial]) -> _C
         return _Check(name, None, error)
 
 
-def _check_self_test(executable: Executable, gate: Gate) -> list[_Check]:
-    """Check the self test of an artifact with the tolerances of the gate, as it is the same program."""
+def _check_self_test(executable: Executable, module: IRModule, usual: Trial) -> list[_Check]:
+    """Check the self test of an artifact with the tolerances of the gate, as it is the same program.
+
+    Where its inputs have other sizes than the usual ones, it has the tolerances of its own sizes.
+    """
+    from intarsia.driver.shape_samples import shapes_of, sized_program
+    from intarsia.measure.judge.gate import Gate
     from intarsia.measure.judge.trials import Trial
+    from intarsia.support.callbacks import silent
 
     test = executable.saved_test
     if test is None:
         return []
     arrays = {info.name: array for info, array in zip(executable.inputs, test.inputs, strict=True)}
-    trial = Trial(SELF_TEST, arrays, gate.around(test.outputs, SELF_TEST))
+    shapes = shapes_of(arrays)
+    if shapes == shapes_of(dict(usual.inputs)):
+        gate = usual.gate.around(test.outputs, SELF_TEST)
+    else:
+        gate = Gate.known(sized_program(module, {}, shapes, silent).module, test.outputs)
+    trial = Trial(SELF_TEST, arrays, gate)
     return [_check_run(SELF_TEST, executable, [trial])]
 
 

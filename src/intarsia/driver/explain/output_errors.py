@@ -5,10 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from intarsia.measure.candidate_kind import instantiate
+from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.judge.trials import Trial
+from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.whole_run import run_arrays
 from intarsia.report.run_records import OutputDeviation
 from intarsia.runtime.executable import Executable
+
+
+def winner_errors(
+    winner: MeasureInput, executable: Executable, trials: Sequence[Trial]
+) -> tuple[OutputDeviation, ...]:
+    """Return the errors of a winner, with the error bound of its program if it has one.
+
+    Args:
+        winner: Measure input of the winner.
+        executable: The winner, built.
+        trials: Input sets with the gates of their results.
+    """
+    program = instantiate(winner.workload.module, winner.target, winner.candidate)
+    return output_errors(executable, trials, error_bound(program))
 
 
 def output_errors(

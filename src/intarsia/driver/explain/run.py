@@ -19,6 +19,7 @@ from intarsia.driver.explain.program_graph import program_graph, toolchains_by_n
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
+from intarsia.ir.variant import variant_sizes
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
 from intarsia.measure.measure_event import MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
@@ -160,7 +161,7 @@ def explain_functions(
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     records = []
     for var, function in module.graph_functions.items():
-        if is_sealed(function):
+        if is_sealed(function) or variant_sizes(function):  # decisions have the variants
             continue
         cover = covers.get(var.name)
         partitions = [item for item in chosen if item.partition.function == var.name]
@@ -218,7 +219,7 @@ def _partitions(winner: MeasureInput, seconds: Mapping[str, float]) -> list[Chos
     return [
         ChosenPartition(whole_partition(var.name, function, target), total if var.name == "main" else None)
         for var, function in module.graph_functions.items()
-        if not is_sealed(function)
+        if not is_sealed(function) and not variant_sizes(function)
     ]
 
 

@@ -31,7 +31,8 @@ def choose_samples(dims: Mapping[str, DimSizes]) -> tuple[SizeSample, ...]:
         return ()
     timed = _combinations(dims) if any(item.weights for item in dims.values()) else _together(dims)
     total = sum(sample.weight for sample in timed)
-    timed = [SizeSample(sample.sizes, sample.weight / total) for sample in timed]
+    are_named = all(item.weights for item in dims.values())
+    timed = [SizeSample(sample.sizes, sample.weight / total, are_named) for sample in timed]
     middle = len(timed) // 2
     ordered = [timed[middle], *timed[:middle], *timed[middle + 1 :]]
     keys = {sample.key for sample in ordered}

@@ -14,10 +14,12 @@ class SizeSample:
     Attributes:
         sizes: Sizes by name of the dimension.
         weight: Share of the calls that have these sizes; 0 for sizes at which results are checked only.
+        is_named: Whether the user names these sizes, rather than a range that has them.
     """
 
     sizes: Mapping[str, int]
     weight: float = 0.0
+    is_named: bool = False
 
     def __post_init__(self) -> None:
         """Take a private copy."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RaceResult
 from intarsia.measure.runner import Raced
+from intarsia.measure.timing.interleaved import paired_ratio
 from intarsia.measure.timing.timing import Timing
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import StoppedError, UnsupportedModelError, VerificationError
@@ -66,7 +68,8 @@ class Contest:
     notes: list[str] = field(default_factory=list)
     _fates: dict[str, _Fate] = field(default_factory=dict)
     _race: RaceResult | None = None
-    _by_size: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
+    _turns: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """Seconds of each entrant in the race by the sizes of symbolic dimensions, as text."""
     _winner: str = ""
 
     def enter_new(self, entrants: Sequence[Entrant]) -> None:
@@ -89,14 +92,29 @@ class Contest:
         able = [item for item in entrants if not item.refusal]
         for item in entrants:
             self._fates[item.name] = _Fate(item.status, item.refusal)
-        self.measurer.should_stop = self.should_stop
-        self.measurer.on_progress = self.on_measured
-        results = self.measurer.measure([item.input for item in able])
+        results = self.measure([item.input for item in able], math.inf)
         for item, result in zip(able, results, strict=True):
             if result is None:
                 self._fates[item.name] = _Fate(Status.NOT_MEASURED, "the budget was used up")
             else:
                 self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
+
+    def measure(self, inputs: Sequence[MeasureInput], seconds: float) -> list[MeasureResult | None]:
+        """Measure candidates that do not take part, such as those for one size of a dimension.
+
+        Args:
+            inputs: The candidates.
+            seconds: Seconds of measuring after which no candidate is started.
+
+        Returns:
+            A result for each; None for those that were not measured.
+
+        Raises:
+            IntarsiaError: The reference cannot be computed, or measuring is impossible.
+        """
+        self.measurer.should_stop = self.should_stop
+        self.measurer.on_progress = self.on_measured
+        return self.measurer.measure(inputs, seconds=seconds)
 
     def results(self) -> dict[CandidateKey, MeasureResult]:
         """Return the single measurement or failure of each entrant, by `Entrant.key`."""
@@ -112,7 +130,8 @@ class Contest:
 
         Returns:
             The winner: the best of the race. Where no race has shown that a partition or a changed program is
-            faster than the best whole-program candidate, the latter wins, and `notes` has the reason.
+            faster than the best whole-program candidate, the latter wins, and `notes` has the reason. Of
+            programs for several sizes, one that is faster at some size and slower at none wins.
 
         Raises:
             UnsupportedModelError: No candidate runs the model; the message says why for each.
@@ -139,6 +158,7 @@ class Contest:
         if not finalists:
             raise self._failure_of_all()
         winner = self._prefer_whole(min(finalists, key=self._rank), finalists)
+        winner = self._prefer_by_size(winner, finalists)
         self._winner = winner.name
         return winner
 
@@ -203,10 +223,7 @@ class Contest:
 
     def _note_race(self, raced: Raced) -> None:
         self._race = raced.result
-        self._by_size = {
-            name: tuple((sizes, statistics.median(seconds)) for sizes, seconds in turns.items())
-            for name, turns in raced.by_size.items()
-        }
+        self._turns = raced.by_size
         for name, outcome in raced.failures.items():
             fate = self._fates[name]
             after = "after many calls: " if outcome.error is MeasureError.WRONG_ANSWER else ""
@@ -246,6 +263,25 @@ class Contest:
         stayed = {plain.name, winner.name} <= set(self._race.left)
         return plain if stayed and self._race.ratio(plain.name, winner.name).low <= 1.0 else winner
 
+    def _prefer_by_size(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
+        """Return an entrant that the race has shown to be faster at some size, and slower at none.
+
+        Large sizes outweigh small ones in the mean: a gain at a small size does not show there.
+        """
+        if self._race is None:
+            return winner
+        better = [
+            item
+            for item in finalists
+            if item.name in self._race.left and item is not winner and self._is_faster_by_size(item, winner)
+        ]
+        return min(better, key=self._rank, default=winner)
+
+    def _is_faster_by_size(self, item: Entrant, other: Entrant) -> bool:
+        times, others = (self._turns.get(entrant.name, {}) for entrant in (item, other))
+        ratios = [paired_ratio(others[sizes], times[sizes]) for sizes in times if sizes in others]
+        return any(ratio.low > 1.0 for ratio in ratios) and all(ratio.high >= 1.0 for ratio in ratios)
+
     def _have_raced(self, *entrants: Entrant) -> bool:
         """Whether all of some entrants were timed in the race."""
         return self._race is not None and all(self._race.candidate(item.name).samples for item in entrants)
@@ -282,7 +318,10 @@ class Contest:
             ratio=ratio,
             chosen=item.name == self._winner,
             is_whole=item.input.candidate.kind == WHOLE.kind,
-            by_size=self._by_size.get(item.name, ()),
+            by_size=tuple(
+                (sizes, statistics.median(seconds))
+                for sizes, seconds in self._turns.get(item.name, {}).items()
+            ),
         )
 
 

@@ -67,7 +67,16 @@ def test_shapes_of_the_self_test_are_a_hint_beside_given_ones() -> None:
 def test_a_shape_for_an_unknown_input() -> None:
     with pytest.raises(UsageError) as caught:
         with_random_rest(main(), {}, {"z": (1,)}, 0, pytest.fail)
-    assert str(caught.value) == "there is no input 'z'\nhelp: the inputs: a, b, c"
+    assert str(caught.value) == (
+        "there is no input 'z'\nhelp: the inputs: a, b, c; its symbolic dimensions: batch"
+    )
+
+
+def test_a_size_for_a_dimension_by_name() -> None:
+    arrays = with_random_rest(main(), {}, {"batch": (5,), "c": (2,)}, 0, pytest.fail)
+    assert {name: array.shape for name, array in arrays.items()} == {"a": (5, 3), "b": (5,), "c": (2,)}
+    with pytest.raises(UsageError, match="there is no input 'batch'"):
+        with_random_rest(main(), {}, {"batch": (5, 3)}, 0, pytest.fail)
 
 
 def test_integers_follow_their_use_in_the_program() -> None:

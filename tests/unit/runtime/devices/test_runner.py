@@ -198,8 +198,8 @@ def test_values_of_unknown_shape_cross_devices() -> None:
 def test_arena_sizes_are_known() -> None:
     plan = two_branches(PAIRS[0])
     with Executable(plan, branch_kernels()) as exe:
-        assert isinstance(exe._runner, DeviceRunner)
-        assert exe._runner.arena_sizes == (3 * 64, 2 * 64)
+        assert isinstance(exe._entries.main.runner, DeviceRunner)
+        assert exe._entries.main.runner.arena_sizes == (3 * 64, 2 * 64)
 
 
 def test_closing_ends_the_threads() -> None:

@@ -96,7 +96,7 @@ def test_offers_what_has_a_rule_and_a_static_shape() -> None:
 def test_refuses_a_batch_whose_items_depend_on_each_other() -> None:
     x = var("x", SymbolicDim("n"))
     function = Function((x,), call("CumSum", x, Constant(np.array(0))))
-    with pytest.raises(CompileError, match="^native cannot compile this: .*CumSum.* mixes items"):
+    with pytest.raises(CompileError, match=r"^native cannot compile this: .*CumSum.* mixes items"):
         Native().compile(function, Target("cpu -toolchain=native"))
 
 

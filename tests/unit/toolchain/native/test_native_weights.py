@@ -21,7 +21,7 @@ from intarsia.toolchain.native.options import WEIGHTS
 from intarsia.toolchain.native.toolchain import Native
 
 SourceOf = Callable[..., KernelSource]
-WEIGHT = aligned_array(np.random.default_rng(0).standard_normal((512, 600)).astype(np.float32))
+WEIGHT = aligned_array(np.random.default_rng(0).standard_normal((2048, 1800)).astype(np.float32))
 
 
 @pytest.fixture(autouse=True)
@@ -31,12 +31,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def product(source_of: SourceOf, storage: str) -> KernelSource:
-    """A row times a matrix of more than a megabyte."""
+    """A row times a matrix that is larger than the second-level cache of any machine."""
     return source_of(
         "native",
         [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        [_value("x", 1, 512)],
-        [_value("y", 1, 600)],
+        [_value("x", 1, 2048)],
+        [_value("y", 1, 1800)],
         weights={"w": WEIGHT},
         options=f"-threads=1 -weights={storage}",
     )
@@ -47,7 +47,7 @@ def _value(name: str, *shape: int) -> Any:
 
 
 def _row() -> Array:
-    return np.random.default_rng(1).standard_normal((1, 512)).astype(np.float32)
+    return np.random.default_rng(1).standard_normal((1, 2048)).astype(np.float32)
 
 
 def test_the_option_names_every_storage() -> None:
@@ -77,7 +77,7 @@ def test_results_are_within_the_error_of_the_storage(source_of: SourceOf, storag
     (found,) = Native().load(product(source_of, storage.value)).run([x], [None])
     exact = x.astype(np.float64) @ WEIGHT.astype(np.float64)
     size = np.abs(x).sum() * np.abs(WEIGHT).max(axis=0)
-    assert (np.abs(found - exact) <= size * (storage.relative_error + 512 * 2.0**-24)).all()
+    assert (np.abs(found - exact) <= size * (storage.relative_error + 2048 * 2.0**-24)).all()
 
 
 def test_constants_take_a_quarter_of_the_bytes_as_int8(source_of: SourceOf) -> None:

@@ -34,7 +34,13 @@ DROPPED = Dropped(8, DropReason.SLOWER, 8, 8)
 class PlannedTestbed(LocalTestbed):
     """Nothing is built or run: everybody takes a second alone, and the race is as it was planned."""
 
-    def __init__(self, samples: Mapping[str, Sequence[float]], dropped: Sequence[str]) -> None:
+    def __init__(
+        self,
+        samples: Mapping[str, Sequence[float]],
+        dropped: Sequence[str],
+        by_size: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
+    ) -> None:
+        self.by_size = by_size or {}
         self.host = Host.detect()
         self.policies: list[RacePolicy] = []
         self.planned = tuple(
@@ -54,7 +60,7 @@ class PlannedTestbed(LocalTestbed):
         self.policies.append(limits.policy)
         entered = tuple(each for each in self.planned if each.name in racers)
         rounds = max(len(each.samples) for each in entered)
-        return Raced(RaceResult(entered[0].name, RaceEnd.SECONDS_SPENT, entered, rounds), {})
+        return Raced(RaceResult(entered[0].name, RaceEnd.SECONDS_SPENT, entered, rounds), {}, self.by_size)
 
 
 def mix(first: str, second: str) -> MeasureInput:
@@ -70,8 +76,12 @@ ENTRANTS = {
 }
 
 
-def winner(samples: Mapping[str, Sequence[float]], dropped: Sequence[str] = ()) -> str:
-    contest = Contest(Measurer(PlannedTestbed(samples, dropped)), lambda: False)
+def winner(
+    samples: Mapping[str, Sequence[float]],
+    dropped: Sequence[str] = (),
+    by_size: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
+) -> str:
+    contest = Contest(Measurer(PlannedTestbed(samples, dropped, by_size)), lambda: False)
     contest.enter([Entrant(name, ENTRANTS[name]) for name in samples])
     found = contest.decide(1.0, 0).name
     assert [record.name for record in contest.records() if record.chosen] == [found]
@@ -235,3 +245,23 @@ def test_the_race_has_the_policy_of_the_contest() -> None:
     contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two")])
     contest.decide(1.0, 3)
     assert testbed.policies == [replace(EXACT, seed=3)]
+
+
+def noisy(seconds: float, seed: int) -> list[float]:
+    rng = random.Random(seed)
+    return [seconds * (1 + 0.02 * rng.random()) for _ in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "expected"),
+    [(0.5, 10.0, "mix"), (1.0, 10.0, "one"), (0.5, 12.0, "one"), (2.0, 8.0, "one")],
+)
+def test_faster_at_a_size_and_slower_at_none(small: float, large: float, expected: str) -> None:
+    """In the mean of both sizes, which vary by two percent, half a second is nothing."""
+    by_size = {
+        "one": {"n=1": noisy(1.0, 1), "n=9": noisy(10.0, 2)},
+        "mix": {"n=1": noisy(small, 3), "n=9": noisy(large, 4)},
+    }
+    means = {"one": noisy(5.5, 5), "mix": noisy(5.5, 6)}
+    assert winner(means, by_size=by_size) == expected
+    assert winner(means, ["mix"], by_size) == "one"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from tests.emulated_cpus import CPUS
 from tests.replayed_traces import replayed_digest
 from tests.tuning_passes import CostTable
 
 from intarsia.build import build
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var, structural_digest
+from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.support.errors import UsageError
+from intarsia.target.machine_families import family_model
 from intarsia.tune import Trace, TuningContext
 from intarsia.tune.passes import TuneConvolutions
 from intarsia.tune.passes.tune_convolutions import convolution_by
@@ -49,6 +54,14 @@ def context(best: str) -> TuningContext:
     return TuningContext(CostTable(lambda mod: 1.0 if best in texts(mod) else 2.0))
 
 
+@pytest.fixture
+def usual_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let estimates be those of one CPU, whatever this machine is."""
+    cpu = replace(CPUS["znver3"], machine=family_model("znver3"), cores=2)
+    monkeypatch.setattr(Isa, "host", classmethod(lambda _: cpu))
+
+
+@pytest.mark.usefixtures("usual_machine")
 def test_a_decision_for_each_shape_with_most_products_first() -> None:
     mod = PartitionWhole(NATIVE)(program())
     found = TuneConvolutions().instructions(Trace(mod), context(""))
@@ -59,6 +72,7 @@ def test_a_decision_for_each_shape_with_most_products_first() -> None:
     ]
 
 
+@pytest.mark.usefixtures("usual_machine")
 def test_what_is_estimated_to_be_hopeless_is_not_tried() -> None:
     x = Var("x", checked_type=TensorType.of(np.zeros((1, 64, 56, 56), np.float32)))
     mod = IRModule.from_expr(Function((x,), call("Conv", x, weight(64, 64), pads=(1, 1, 1, 1))))
@@ -72,6 +86,7 @@ def given() -> IRModule:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("usual_machine")
 def test_the_best_is_found_and_replayed() -> None:
     ctx = context(f"auto,{LARGE}=winograd_2")
     best = TuneConvolutions().tune(Trace(given()), ctx)
