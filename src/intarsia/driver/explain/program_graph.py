@@ -39,8 +39,8 @@ def program_graph(module: IRModule, toolchains: Mapping[int, str]) -> tuple[Grap
         number = numbers[node.index]
         sources[node.index] = frozenset((number,))
         operator, name = shown
-        inputs = ranges_text(sorted(read))
-        records.append(GraphNode(number, operator, name, inputs, toolchains.get(number, "")))
+        toolchain = toolchains.get(number, "") if operator else ""
+        records.append(GraphNode(number, operator, name, ranges_text(sorted(read)), toolchain))
     return tuple(records)
 
 

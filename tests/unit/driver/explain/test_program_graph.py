@@ -32,7 +32,7 @@ def chain() -> IRModule:
 
 
 def test_nodes_and_what_they_read() -> None:
-    assert program_graph(chain(), {1: "native", 3: "openvino"}) == (
+    assert program_graph(chain(), {0: "native", 1: "native", 3: "openvino"}) == (
         GraphNode(0, "", "x", "", ""),
         GraphNode(1, "Relu", "first", "0", "native"),
         GraphNode(2, "Relu", "second", "1", ""),
