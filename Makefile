@@ -16,7 +16,7 @@ CORPUS := .corpus
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench backend isa torch corpus corpus-page processes slow docs lock clean
+.PHONY: help demo test test-all coverage check format bench backend isa torch corpus corpus-page processes slow docs lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -38,6 +38,12 @@ demo: $(READY) ## Tune a real network with every toolchain on this machine, save
 
 test: $(READY) ## Run the tests that take under three minutes on two cores
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend'
+
+coverage: $(READY) ## Measure line and branch coverage of what make test runs; the pages are in build/coverage
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' \
+		--cov --cov-report=html:build/coverage --cov-report=json:build/coverage.json
+	@$(BIN)/python -c 'import json; total = json.load(open("build/coverage.json"))["totals"]; \
+		print("lines {percent_statements_covered:.1f} %, branches {percent_branches_covered:.1f} %".format(**total))'
 
 test-all: test processes slow isa backend torch ## Run everything but the corpus
 

@@ -1,6 +1,6 @@
 """Tune every model of the zoo with Collage, compare with the best single toolchain, and tune it again.
 
-Usage: python benchmarks/collage_models.py [NAME ...] [--budget 60s] [--target T ...] [--results FILE]
+Usage: python -m benchmarks.collage_models [NAME ...] [--budget 60s] [--target T ...] [--results FILE]
 
 Each model is tuned twice by the command line. It has a database of its own, which is empty at the first
 run. Results are kept in FILE, one line of JSON for each model; models in it are not run again.

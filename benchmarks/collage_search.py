@@ -6,7 +6,7 @@ graphs of width 4, with single nodes, fused groups of up to eight nodes and segm
 peak of a fresh process, the problem included. The column `growth` divides the seconds by those of half the
 size: 2.0 is linear. The second table has lazy search over the smaller graphs, with lower bounds of 0.7 to 1
 times the cost: how many pieces it measures.
-Takes about a minute. Usage: python benchmarks/collage_search.py [--json] [--seed N] [--quick]
+Takes about a minute. Usage: python -m benchmarks.collage_search [--json] [--seed N] [--quick]
 """
 
 from __future__ import annotations

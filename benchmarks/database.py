@@ -1,6 +1,6 @@
 """The database of measurements: commits per second, lookups, and the best of every workload.
 
-    python benchmarks/database.py [--json] [--records 100000] [--postgresql | --place postgresql://...]
+    python -m benchmarks.database [--json] [--records 100000] [--postgresql | --place postgresql://...]
 
 Goals, for an SQLite file: 10,000 records committed one at a time at over 1,000 per second, 1,000 lookups in
 0.2 s, the best per workload of 100,000 records in 2 s. Wall time and CPU time of this process are

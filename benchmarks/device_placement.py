@@ -5,7 +5,7 @@ of copies, and evaluates its candidates end to end. Three programs are then meas
 process: the whole program as one function of the toolchain on all cores, the chosen placement, and the best
 placement that uses both devices. Ratios are to the first. Independent models can keep both devices busy all
 the time; branches within a model join again, and pay for copies.
-Usage: python benchmarks/device_placement.py [NAME ...] [--toolchain NAME] [--seconds S] [--json]
+Usage: python -m benchmarks.device_placement [NAME ...] [--toolchain NAME] [--seconds S] [--json]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 cpu:1, half of the cores each, and copies the input there and the result back. The ideal ratio is that of half
 the work on half of the cores to all the work on all cores: small operators gain most, because fewer threads
 synchronise. "mocks" is the same program on mock devices, which copy as much and have all cores.
-Usage: python benchmarks/devices.py [--json] [--toolchain NAME] [--seconds S] [--trace FILE]
+Usage: python -m benchmarks.devices [--json] [--toolchain NAME] [--seconds S] [--trace FILE]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The goal is a median below 3 ms from `submit` to the result. The pools alternate
 "standard library" is `concurrent.futures.ProcessPoolExecutor` started by "forkserver", which has no limits
 and loses all tasks when one worker dies. The last row is the sum of a task that exits its process and of the
 next trivial task.
-Usage: python benchmarks/dispatch.py [--json] [--tasks N] [--workers N]
+Usage: python -m benchmarks.dispatch [--json] [--tasks N] [--workers N]
 """
 
 from __future__ import annotations

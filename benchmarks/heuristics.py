@@ -1,6 +1,6 @@
 """Effect of a pipeline of heuristic passes on every model of the zoo: operators, and latency on each engine.
 
-Usage: python benchmarks/heuristics.py [NAME ...] [--pipeline NAME] [--budget 10] [--json] [--markdown]
+Usage: python -m benchmarks.heuristics [NAME ...] [--pipeline NAME] [--budget 10] [--json] [--markdown]
 
 The ratio is latency after the pipeline over latency without it, with a 95 % interval, measured interleaved.
 """

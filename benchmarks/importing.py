@@ -1,6 +1,6 @@
 """Import: time of densenet121, peak memory for a model of 500 MB, and `import intarsia`.
 
-    python benchmarks/importing.py [--json] [--megabytes 500]
+    python -m benchmarks.importing [--json] [--megabytes 500]
 
 Times are the best of several runs, so that other work on the machine disturbs them least. Peak memory is that
 of a fresh process above its memory before the import, divided by the size of the file. Goals: densenet121

@@ -3,7 +3,7 @@
 Each row is the same program with other partitions; all are measured interleaved in one process. Mixing must
 not cost more than its parts: the alternating chain is compared with the mean of the chains that each
 toolchain runs alone, cut at the same edges. The rows with a single partition show the cost of cutting itself.
-Usage: python benchmarks/mixing.py [--toolchains A B] [--json] [--length N] [--channels N] [--size N]
+Usage: python -m benchmarks.mixing [--toolchains A B] [--json] [--length N] [--channels N] [--size N]
     [--seconds S]
 """
 

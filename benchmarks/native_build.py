@@ -6,7 +6,7 @@ building with an empty kernel cache and with a full one (the program is imported
 loading the artifact, with and without Python's imports for that, and its size. Memory is the peak of the
 process, mapped files included.
 
-Usage: python benchmarks/native_build.py [NAME ...] [--whole resnet50] [--rounds 3] [--threads N]
+Usage: python -m benchmarks.native_build [NAME ...] [--whole resnet50] [--rounds 3] [--threads N]
        [--markdown]
 """
 

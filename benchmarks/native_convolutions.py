@@ -4,7 +4,7 @@ All are measured interleaved in one process. A native kernel is timed as it runs
 tensors, packed weights, bias added. `+layouts` also converts its input from NCHW and its result to NCHW.
 A ratio is the time of the faster engine, called with arrays, over that of the kernel; the percentage is of
 the peak that multiply-adds in registers reach on this machine.
-Usage: python benchmarks/native_convolutions.py [--threads N] [--seconds S] [--only TEXT]
+Usage: python -m benchmarks.native_convolutions [--threads N] [--seconds S] [--only TEXT]
 """
 
 from __future__ import annotations

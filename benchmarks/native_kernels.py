@@ -1,6 +1,6 @@
 """Operators on rows and elements by native kernels with default schedules, against ONNX Runtime and OpenVINO.
 
-Usage: python benchmarks/native_kernels.py [--rounds 20] [--threads 1] [--markdown]
+Usage: python -m benchmarks.native_kernels [--rounds 20] [--threads 1] [--markdown]
 
 All contenders are measured interleaved in one process. Times are medians; ratios of the best times follow in
 brackets, because other work on the machine disturbs medians more. The other benchmarks of native kernels use

@@ -3,7 +3,7 @@
 Each row is a program of one operator, which both engines run, interleaved. The time of an OpenVINO model of
 one operator includes about 13 us for the call and the layout conversions of its inputs and outputs; a larger
 region has them only once.
-Usage: python benchmarks/operators_apart.py [--json] [--seconds S] [--least RATIO]
+Usage: python -m benchmarks.operators_apart [--json] [--seconds S] [--least RATIO]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Count the node tests of onnx that each bare engine passes, by the opset of the test.
 
-    python benchmarks/opset_evidence.py [engine ...]
+    python -m benchmarks.opset_evidence [engine ...]
 
 This is the evidence for docs/decisions/0002. The engines get the models as onnx ships them, without Intarsia.
 Each engine runs in a process of its own; if the process dies, that test counts as crashed and a new process
@@ -9,6 +9,7 @@ continues with the next one.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -28,10 +29,15 @@ _TEST_SECONDS = 120
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--worker"]:
-        run_worker(sys.argv[2], int(sys.argv[3]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("engines", nargs="*", metavar="engine", help=f"default: {', '.join(ENGINES)}")
+    parser.add_argument("--worker", nargs=2, metavar=("ENGINE", "FIRST"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        engine, first = options.worker
+        run_worker(engine, int(first))
         return
-    engines = sys.argv[1:] or list(ENGINES)
+    engines = options.engines or list(ENGINES)
     with ThreadPoolExecutor(2) as pool:
         results = dict(zip(engines, pool.map(run_engine, engines), strict=True))
     for engine, rows in results.items():

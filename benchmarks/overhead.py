@@ -2,7 +2,7 @@
 
 The goal is at most 2 % + 30 us. Each engine's bare session runs the same ONNX model with the same options;
 "bare" is the engine's usual call (`session.run`, `compiled_model(...)`).
-Usage: python benchmarks/overhead.py [--json] [--model NAME] [--seconds S]
+Usage: python -m benchmarks.overhead [--json] [--model NAME] [--seconds S]
 """
 
 from __future__ import annotations

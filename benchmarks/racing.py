@@ -4,7 +4,7 @@ For each population of 32 candidates: how often the winner of the race is within
 number of repeats; the smallest fixed number of interleaved repeats that succeeds in 95 % of the cases, and
 the smallest that succeeds as often as the race. The noise is that of the tests (tests/noisy_costs.py). Takes
 about a minute.
-Usage: python benchmarks/racing.py [--json] [--seeds N]
+Usage: python -m benchmarks.racing [--json] [--seeds N]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Growth of the time of algorithms on the IR: a chain of 10,000 calls against one of 100,000.
 
 Linear growth is a ratio of 10; the goal is below 13. Both lengths are timed interleaved (A B A B), medians
-are compared. Usage: python benchmarks/scaling.py [--json] [--rounds N]
+are compared. Usage: python -m benchmarks.scaling [--json] [--rounds N]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Slowdown of one engine by the threads of another: the evidence for the session options of the toolchains.
 
-    python benchmarks/thread_policy.py [rounds]
+    python -m benchmarks.thread_policy [rounds]
 
 Bare engines with 2 threads. Each candidate runs in processes of its own, interleaved, because a spinning
 thread pool slows down whatever is timed next. The output is the median and the best of the medians of the
@@ -9,6 +9,7 @@ processes.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -38,13 +39,16 @@ SECONDS = 1.0
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--worker"]:
-        print(time_candidate(*sys.argv[2:5]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("rounds", nargs="?", type=int, default=7, help="processes of each candidate")
+    parser.add_argument("--worker", nargs=3, metavar=("GROUP", "SPIN", "PIN"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        print(time_candidate(*options.worker))
         return
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     for group, candidates in GROUPS.items():
         times_of: dict[tuple[str, str], list[float]] = {candidate: [] for candidate in candidates}
-        for _ in range(rounds):
+        for _ in range(options.rounds):
             for candidate in candidates:
                 command = [sys.executable, __file__, "--worker", group, *candidate]
                 times_of[candidate].append(float(subprocess.check_output(command, text=True)))

@@ -5,7 +5,7 @@ default schedules, and each engine are measured interleaved in one process. A ra
 contender over that of native with searched schedules; above 1 the latter is faster. Measurements are kept in
 the database: the same command resumes.
 
-Usage: python benchmarks/tuned_models.py [NAME ...] [--seconds 600] [--threads N] [--budget 40s]
+Usage: python -m benchmarks.tuned_models [NAME ...] [--seconds 600] [--threads N] [--budget 40s]
        [--database tuned_models.db] [--kernels] [--json] [--markdown]
 """
 

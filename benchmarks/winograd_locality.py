@@ -9,6 +9,7 @@ Only accuracy is measured: a busy machine makes no difference.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
 from math import erf
 from typing import Any
@@ -84,6 +85,7 @@ def measure_spread(run: Convolution, weights: Floats, normal: Floats, value: flo
 
 def main() -> None:
     """Print both tables."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((CHANNELS, CHANNELS, 3, 3)) * np.sqrt(2 / (9 * CHANNELS))
     weights = weights.astype(np.float32)

@@ -1,5 +1,6 @@
 """Sphinx builds the pages of this folder as a site: `make docs`."""
 
+from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 from intarsia.support.version import VERSION
@@ -57,5 +58,9 @@ def _indent(lines: list[str]) -> int:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what changes docstrings, to run before napoleon does."""
+    """Connect what changes docstrings, to run before napoleon does, and show Mermaid diagrams as their text.
+
+    GitHub draws them; drawing them here would load a program from another site into the reader's browser.
+    """
+    app.add_lexer("mermaid", TextLexer)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)

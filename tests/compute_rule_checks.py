@@ -39,9 +39,9 @@ def check(
     Args:
         name: Operator.
         args: Its arguments; those that say what the result looks like are constants.
-        domain: Of the operator.
-        outputs: How many results are wanted.
-        expected: Where the reference is wrong, what is right.
+        domain: Domain of the operator.
+        outputs: Number of results.
+        expected: Right results where the reference is wrong.
         tolerance: Absolute, and relative to the expected value.
         attrs: Its attributes.
     """

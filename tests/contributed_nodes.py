@@ -30,7 +30,7 @@ def node_model(
     Args:
         operator: Operator type.
         inputs: Arrays by name in order; None for an absent one.
-        outputs: How many outputs are used, or which of them.
+        outputs: Number of outputs that are used, or their positions.
         constants: Names of inputs that are initializers.
         domain: Domain of the operator.
         default_opset: Version of the default domain.

@@ -48,7 +48,7 @@ class RunnableKernel:
     """A kernel in memory.
 
     Attributes:
-        emitted: What the emitter has written.
+        emitted: Result of the emitter.
         failed: Number and index of the check that failed in the last call; (0, 0) if none did.
         ranges: The parts in which parallel loops of the last call ran.
     """

@@ -50,8 +50,8 @@ class Moments:
     """What happens, in order.
 
     Attributes:
-        end_at: At the moment of this number the process ends.
-        stop_at: From the moment of this number on there is a wish to stop.
+        end_at: Number of the moment at which the process ends.
+        stop_at: Number of the moment from which on the stop flag returns true.
         seen: The kinds of the moments so far.
     """
 

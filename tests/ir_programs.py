@@ -19,7 +19,7 @@ from intarsia.ir import (
     post_order,
     structural_equal,
 )
-from intarsia.ir.canonical import constant_digest
+from intarsia.ir.constant_digest import constant_digest
 from intarsia.ir.printer import print_module
 
 F32 = TensorType.of(np.zeros((2, 3), np.float32))

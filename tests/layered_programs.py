@@ -32,8 +32,8 @@ def layers(
     """Layers in a row behind an Abs, with a Tanh at the end.
 
     Args:
-        count: How many.
-        widths: What is inside, in turns.
+        count: Number of layers.
+        widths: Widths of the layers' insides; the layers cycle through them.
         is_masked: Whether all of them use one mask, which is computed of a second input.
         is_cached: Whether the program also gives out the sum of each layer's inside.
     """

@@ -22,7 +22,7 @@ class MockCostEstimator:
     A candidate of n operators at cost c each costs c * (1 - 0.9 ** n) / 0.1, so that fusing pays.
 
     Attributes:
-        operator_seconds: Of one operator, by name of the spec; candidates of other specs are invalid.
+        operator_seconds: Seconds of one operator, by name of the spec; candidates of other specs are invalid.
         max_estimates: Distinct estimates allowed, 0 for any number.
         estimates: Distinct estimates made so far.
     """

@@ -25,7 +25,7 @@ class NoisyCosts:
 
     Args:
         costs: True seconds, in any order.
-        seed: Of the order of the candidates and of the noise.
+        seed: Seed of the order of the candidates and of the noise.
     """
 
     def __init__(self, costs: Sequence[float], seed: int) -> None:

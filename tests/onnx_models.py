@@ -14,8 +14,8 @@ def model_of(graph: str, *, opset: int = 17, ir_version: int = 8, imports: str =
 
     Args:
         graph: The graph; its functions may follow.
-        opset: Of the default domain.
-        ir_version: Of the file format.
+        opset: Version of the default domain.
+        ir_version: Version of the file format.
         imports: Further domains, as `"my": 1`.
         weights: Arrays that become initializers of the main graph.
     """

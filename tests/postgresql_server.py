@@ -22,7 +22,7 @@ class Server:
     """A running server with the user "tester".
 
     Attributes:
-        port: On which it listens, at 127.0.0.1 only.
+        port: Port of 127.0.0.1 on which it listens.
     """
 
     port: int

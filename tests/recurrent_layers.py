@@ -33,7 +33,7 @@ def recurrent_model(
         features: Size of an input of a step.
         width: The hidden size.
         direction: The attribute.
-        optional: Which of "b", "initial_h", "initial_c" and "p" are there, as constants.
+        optional: Names out of "b", "initial_h", "initial_c" and "p" of inputs that are given, as constants.
         lengths: Lengths of the sequences, as a constant; an empty tuple makes them the input `lengths`.
         seed: Seed of the weights.
         scale: Standard deviation of the weights and initial states.

@@ -24,8 +24,8 @@ def replayed_digest(trace: Trace, home: str, name: str, *arguments: int) -> str:
     Args:
         trace: The trace.
         home: Module with the function that makes the program it begins with.
-        name: Of that function.
-        arguments: It is called with.
+        name: Name of that function.
+        arguments: Arguments of that function.
     """
     command = [sys.executable, "-c", SCRIPT, home, name, *map(str, arguments)]
     found = subprocess.run(command, input=trace.to_json(), capture_output=True, text=True, check=True)

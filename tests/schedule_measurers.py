@@ -42,9 +42,9 @@ class FakeMeasurer:
 
     Attributes:
         seconds: The cost of a state; a negative one is a failure.
-        again: That of a state that is measured against others.
+        again: Cost of a state that is measured against others.
         rounds: The states of each call of `measure`.
-        contests: Those of each call of `remeasure`.
+        contests: States of each call of `remeasure`.
     """
 
     seconds: Callable[[LoopState], float] = draft_seconds

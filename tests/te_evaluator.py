@@ -32,7 +32,7 @@ def evaluate(tensors: Sequence[te.Tensor], feeds: Mapping[str, Array]) -> list[A
     """The values of tensors.
 
     Args:
-        tensors: Of any operations.
+        tensors: Tensors of any operations.
         feeds: For each placeholder that they read its value, by name.
 
     Raises:

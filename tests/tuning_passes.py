@@ -59,9 +59,9 @@ class CostTable:
     """An evaluator: equal modules are measured once.
 
     Attributes:
-        cost: Of a module.
+        cost: Function from a module to its cost.
         measured: Digests of what was measured, in order.
-        modules: What was asked for, in order.
+        modules: Modules that were evaluated, in order.
     """
 
     cost: Cost = lambda _: 1.0

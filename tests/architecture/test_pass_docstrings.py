@@ -22,7 +22,7 @@ from intarsia.transform import Pass, Sequential
 EVERY = (*reversed(every_pass()), *every_loop_pass())
 PASSES = {item.info.name: item for item in EVERY if not isinstance(item, Sequential)}
 CHANGES_NOTHING = frozenset({"PrintIR"})
-"""Passes that are there for what they do beside: they show a program instead of Before and After."""
+"""Passes that leave the program as it is: their docstrings have no Before and After."""
 
 
 def example(item: Pass) -> tuple[IRModule, IRModule]:

@@ -23,7 +23,7 @@ class Case:
     """One backend test.
 
     Attributes:
-        name: As onnx calls it.
+        name: Name of the case in onnx.
         model: The serialized model.
         data_sets: Inputs and expected outputs; arrays, lists and None.
         rtol: Allowed difference relative to the expected value.
@@ -41,7 +41,7 @@ class CaseStore:
     """A folder with one file per case.
 
     Args:
-        folder: It must exist.
+        folder: Existing folder.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -47,10 +47,10 @@ def judge_all(
     Args:
         command: Starts a worker.
         names: The cases.
-        columns: What to run each of them through, in this order.
+        columns: Columns in which each case is run, in this order.
         workers: Number of processes.
         hung_after: Seconds that one case may take in one column.
-        heard: Told each verdict as it comes, from several threads.
+        heard: Callback, called with each verdict as it comes, from several threads.
     """
     waiting: SimpleQueue[str] = SimpleQueue()
     for name in names:

@@ -16,7 +16,7 @@ class Report:
     """What became of all cases.
 
     Attributes:
-        verdicts: In any order; one per case and column.
+        verdicts: Verdicts in any order, one per case and column.
     """
 
     verdicts: tuple[Verdict, ...]

@@ -24,10 +24,10 @@ def run_suite(
     """Run the backend tests.
 
     Args:
-        columns: What to run them through; all whose toolchain is usable, if not given.
-        names: Only these cases; all if there are none.
+        columns: Columns in which cases are run; default: all with a usable toolchain.
+        names: Names of the cases; all cases if it is empty.
         workers: Number of processes; one per usable core if not given.
-        heard: Told each verdict.
+        heard: Callback, called with each verdict.
     """
     with tempfile.TemporaryDirectory() as folder:
         cases = [case for case in onnx_cases() if not names or case.name in names]

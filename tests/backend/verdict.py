@@ -39,14 +39,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one case in one column.
+    """The outcome of a case in a column.
 
     Attributes:
         case: Name of the backend test.
-        column: What it was run through.
-        outcome: What became of it.
+        column: Column that the case was run in.
+        outcome: Kind of the outcome.
         reason: Why it did not pass.
-        traceback: Of an exception that should not have escaped, else empty.
+        traceback: Traceback of an exception that should not have escaped, else empty.
     """
 
     case: str

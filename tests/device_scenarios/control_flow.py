@@ -262,7 +262,7 @@ def @main(%n @GPU, %x @GPU, %y @CPU) @GPU {
     %4 = (%go, %3) @GPU;
     %4
   };
-  %5 = Loop(%n, meta[Constant][0] @GPU, %x, %2, outputs=1) @GPU;
+  %5 = Loop(%n, bool(true) @GPU, %x, %2, outputs=1) @GPU;
   %6 = %5.0 @GPU;
   %6
 }

@@ -36,7 +36,7 @@ class Scenario:
     """A program with annotations.
 
     Attributes:
-        name: What it shows.
+        name: Short description of the scenario.
         before: The program.
         after: The planned program, without types.
     """

@@ -26,7 +26,7 @@ class Code:
         language: First word behind the fence; empty if there is none.
         has_figures: Whether "figures" stands behind the language: numbers differ from run to run.
         text: The code; of a console block commands and outputs.
-        output: What the page says that Python code prints.
+        output: Text that Python code prints according to the page.
         not_run: Reason why the tests leave the block out; empty if they run it.
     """
 

@@ -19,7 +19,7 @@ def is_shown(expected: str, actual: str, *, has_figures: bool) -> bool:
 
     Args:
         expected: The output in the page.
-        actual: What was printed.
+        actual: The printed text.
         has_figures: Whether the block holds measured numbers.
     """
     if has_figures:

@@ -80,6 +80,14 @@ class Fails(ModulePass, opt_level=0):
         raise UnsupportedModelError("not this one")
 
 
+@dataclass(frozen=True)
+class Crashes(ModulePass, opt_level=0):
+    """Divides by zero."""
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        raise ZeroDivisionError("division by zero")
+
+
 def _dropped(expr: Expr) -> Expr:
     match expr:
         case Call(op=Op(name="Relu"), args=(x,)):
@@ -103,6 +111,7 @@ def passes() -> Iterator[None]:
         holding_pass("DropRelu", DropRelu),
         holding_pass("ReluTwice", ReluTwice),
         holding_pass("Fails", Fails),
+        holding_pass("Crashes", Crashes),
     ):
         yield
 
@@ -259,12 +268,34 @@ class TestBisect:
 
     def test_a_pass_that_fails(self) -> None:
         message = "error: not this one\n  in pass Fails\n  in pass ReluTwice, Fails\n"
-        assert bisected("ReluTwice", "Fails") == Outcome(3, "", message)
+        outcome = bisected("ReluTwice", "Fails")
+        assert (outcome.code, outcome.err) == (3, message)
+        row = outcome.out.splitlines()[2].split()
+        assert row == ["Fails", "raised", "-", "-", "UnsupportedModelError"]
+
+    def test_a_pass_with_a_bug(self) -> None:
+        outcome = bisected("ReluTwice", "Crashes")
+        assert outcome.code == 4
+        assert outcome.err == (
+            f"error: Crashes raised ZeroDivisionError: division by zero (module {__name__})\n"
+            "help: report it to the author of the pass; --debug shows the traceback\n"
+        )
+        debugged = bisected("ReluTwice", "Crashes", flags=("--debug",))
+        assert 'raise ZeroDivisionError("division by zero")' in debugged.err
+        document = bisected("ReluTwice", "Crashes", flags=("--json",)).document
+        assert document["raised_by"] == {
+            "name": "Crashes",
+            "type": "ZeroDivisionError",
+            "text": "division by zero",
+            "module": __name__,
+            "package": None,
+        }
 
     def test_a_pass_that_fails_after_a_wrong_one(self) -> None:
         outcome = bisected("DropRelu", "Fails")
         assert outcome.code == 4
-        assert "\na later pass has failed: not this one\n" in outcome.out
+        failure = f"Fails raised UnsupportedModelError: not this one (module {__name__})"
+        assert f"\na later pass has failed: {failure}\n" in outcome.out
         document = bisected("DropRelu", "Fails", flags=("--json",)).document
         assert document["raised"].startswith("not this one\n")
 

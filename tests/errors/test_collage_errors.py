@@ -26,8 +26,8 @@ class Refusals:
     """Each spec has one thing to say of all its candidates; the others cost a second.
 
     Attributes:
-        messages: By spec.
-        seconds: What is left for estimates.
+        messages: Message of each spec.
+        seconds: Remaining seconds for estimates.
     """
 
     messages: Mapping[str, str]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from intarsia.ir import Call, Expr, Function, IRModule, TensorType, Var, post_order, with_fields
 from intarsia.op import call, on_device
-from intarsia.op.device_call import Placement, placement_of
+from intarsia.op.device_call import DeviceCallPlacement, placement_of
 from intarsia.target import UNCONSTRAINED, DeviceType, VirtualDevice
 
 DEVICES = (
@@ -54,7 +54,9 @@ class AnnotatedGraph:
                 )
         self.result = known[self.mod["main"].body][0]
 
-    def _annotated(self, expr: Call, placement: Placement, value: int, is_border: bool) -> tuple[int, bool]:
+    def _annotated(
+        self, expr: Call, placement: DeviceCallPlacement, value: int, is_border: bool
+    ) -> tuple[int, bool]:
         if placement.constrain_body:
             self.fixed[value].add(placement.device)
             return value, is_border if placement.constrain_result else True

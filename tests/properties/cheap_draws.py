@@ -27,7 +27,7 @@ def choose(draw: st.DrawFn, items: Sequence[T]) -> T:
 
     Args:
         draw: Hypothesis' source of choices.
-        items: What is chosen from, at least one.
+        items: Items to choose from, at least one.
     """
     return items[draw(integers(0, len(items) - 1))]
 
@@ -37,7 +37,7 @@ def choose_some(draw: st.DrawFn, items: Sequence[T], fewest: int, most: int) -> 
 
     Args:
         draw: Hypothesis' source of choices.
-        items: What is chosen from, at least one.
+        items: Items to choose from, at least one.
         fewest: The smallest number of items.
         most: The largest number of items.
     """

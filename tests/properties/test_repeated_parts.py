@@ -47,7 +47,7 @@ def test_runs_are_those_of_the_definition(symbols: list[int]) -> None:
 
 @st.composite
 def programs(draw: st.DrawFn) -> IRModule:
-    """Layers of several kinds in turns."""
+    """Layers that cycle through several widths."""
     widths = draw(st.lists(st.sampled_from((2, 3, 5)), min_size=1, max_size=4))
     return layers(
         draw(st.integers(1, 7)), widths, is_masked=draw(st.booleans()), is_cached=draw(st.booleans())

@@ -12,9 +12,10 @@ collage             of a module; conflicts says which toolchains must not occur 
 placement           what is chosen, as plain data and as a file
 evolution           the second level: placements by what the whole program takes
 rivals              what other covers would have cost
-search_placements   all of it with costs measured here
+search_by_measured_sums
+                    placements by sums of what their parts and borders take, measured here
 collage_partition   all of it as a pass
-tune_placement      all of it as a tuning pass (placement_search)
+tune_placement      all of it as a tuning pass; placement_search compares whole programs, end to end
 
 Nothing is imported here, so that the search can be used without the language.
 """

@@ -18,10 +18,10 @@ from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.planned_devices import spans_devices
-from intarsia.collage.search_placements import (
+from intarsia.collage.search_by_measured_sums import (
     LEAST_SEARCH,
     mixed_placements,
-    search_placements,
+    search_by_measured_sums,
 )
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import Workload
@@ -152,7 +152,7 @@ class PartSearch:
         worth = 1.0 if control.proves else _WORTH
         try:
             with control.stopping(judge.measurer):
-                searched = search_placements(
+                searched = search_by_measured_sums(
                     judge.measurer,
                     _workload(mod, judge),
                     self.targets,

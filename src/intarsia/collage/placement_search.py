@@ -1,4 +1,7 @@
-"""The search of `TunePlacement`: wholes first, then parts of the program that the best whole gets."""
+"""The search of `TunePlacement`: wholes first, then parts of the program that the best whole gets.
+
+Programs are compared as wholes, end to end. `search_by_measured_sums` proposes their parts by sums of costs.
+"""
 
 from __future__ import annotations
 

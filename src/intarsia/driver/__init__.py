@@ -13,6 +13,9 @@ lazy_variants    variants that are made while an artifact is used
 explain   explanations of a run and of a model
 budget    parsing of time budgets
 import_model    what `tune` is given, as a program
+program_file    programs as text in files, with their constants
+program_output  programs in files of all formats
+reproducer      programs that make a pass fail
 """
 
 from intarsia.driver.tune import tune

@@ -10,7 +10,7 @@ from typing import Final
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow, ScheduleRows
 from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.collage.placement.placement import KIND, Placement
-from intarsia.collage.search_placements import SearchedPartitions
+from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.collage.tune_device_placement import TuneDevicePlacement
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.baselines import whole_name

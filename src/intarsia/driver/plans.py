@@ -7,7 +7,7 @@ from pathlib import Path
 
 from intarsia.collage.placement.plan import Plan
 from intarsia.collage.placement.uncovered import calls_text, uncovered_calls
-from intarsia.collage.search_placements import SearchedPartitions
+from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.driver.baselines import whole_name
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import MeasureInput, Workload

@@ -47,6 +47,7 @@ from intarsia.toolchain.native.toolchain import Native
 from intarsia.transform import Pass, PassContext
 from intarsia.tune.contest.contest import EXACT, FINAL, Contest
 from intarsia.tune.contest.entrant import Entrant
+from intarsia.tune.run_control import Skipped
 
 SEARCH_SHARE = 0.6
 """Share of the budget for the search; the rest is for the race of the best."""
@@ -283,17 +284,28 @@ class TuneRun:
             EXACT if self.proves else FINAL,
         )
         contest.enter(entrants)
-        if self.plan is None and self._search_seconds and self._is_free(contest):
+        if self.plan is None and self._search_seconds:
             self._enter_relative(contest)
         return contest
 
     def _enter_relative(self, contest: Contest) -> None:
-        """Add the plan of a model of the same family, if there is one, to the contest."""
-        mod = self.workload.module
-        plan = None if self.database is None else nearest_plan(self.database, self._family_question, mod)
+        """Add the plan of a model of the same family, if there is one, to the contest.
+
+        With a limit of trials it is left out, with a note.
+        """
+        if self.database is None or contest.random_text or self.should_stop():
+            return  # nothing is tried, and the search reports why
+        plan = nearest_plan(self.database, self._family_question, self.workload.module)
         entrant = None if plan is None else relative_entrant(self.workload, plan)
-        if entrant is not None:
+        if entrant is None:
+            return
+        if self.trials is None:
             contest.enter([entrant])
+            return
+        reason = "the trials are left to the search: without --trials it is tried"
+        note = f"left out: {Skipped(entrant.name, reason)}"
+        contest.notes.append(note)
+        self.on_note(note)
 
     def _search(self, contest: Contest) -> RunSearch:
         return RunSearch(
@@ -318,10 +330,6 @@ class TuneRun:
 
     def _report_race(self, fraction: float) -> None:
         self.report(Progress(TuneStage.RACE, fraction))
-
-    def _is_free(self, contest: Contest) -> bool:
-        """Whether candidates beside the baselines are allowed, and their results can be checked."""
-        return self.trials is None and not contest.random_text and not self.should_stop()
 
     def _finish(
         self,

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final, assert_never
 
-import numpy as np
-
 from intarsia.ir.attributes import Attrs, AttrValue
+from intarsia.ir.constant_digest import constant_digest
 from intarsia.ir.dtype import DType
 from intarsia.ir.expr import (
     Call,
@@ -35,7 +34,7 @@ from intarsia.ir.loop_canonical import loop_entries
 from intarsia.ir.module import IRModule
 from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.traversal import children, post_order
-from intarsia.support.digest import DIGEST_BYTES, digest_bytes
+from intarsia.support.digest import DIGEST_BYTES
 from intarsia.target import UNCONSTRAINED
 
 Entry = tuple[object, ...]
@@ -71,20 +70,6 @@ def structural_digest(program: Expr | PrimFunc | IRModule, *, weights: bool = Tr
     else:
         _update(state, _entries(program, weights))
     return state.hexdigest()
-
-
-def constant_digest(constant: Constant) -> bytes:
-    """Digest of a constant's type and values, computed once per Constant."""
-    if not constant._digest:  # the cache belongs to this module, the slot to the class
-        data = constant.data
-        dtype = DType.of(data)
-        if dtype is DType.STRING:
-            content: bytes | memoryview = repr(data.tolist()).encode()
-        else:
-            content = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
-        header = f"{dtype.value}{data.shape}".encode()
-        constant._digest.append(digest_bytes(header, content))  # as above
-    return constant._digest[0]  # as above
 
 
 def is_weight(constant: Constant) -> bool:

@@ -8,17 +8,20 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from intarsia.ir.attributes import Attrs
+from intarsia.ir.constant_digest import constant_digest
+from intarsia.ir.constant_literal import literal_text
 from intarsia.ir.expr import Constant, Expr
 from intarsia.ir.literal import device_text, name_text, span_text, value_text
 from intarsia.ir.types import Type
 from intarsia.target import UNCONSTRAINED
 
 TEXT_VERSION: Final = "0.1"
+_DIGEST_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """A program as text, and the arrays that it refers to as `meta[Constant][i]`."""
+    """A program as text, and the arrays that it refers to as `meta[Constant][i]`: all but short ones."""
 
     text: str
     constants: tuple[npt.NDArray[Any], ...]
@@ -32,6 +35,7 @@ class Listing:
         show_types: Write types; the text still parses without.
         show_devices: Write virtual devices.
         show_spans: Write spans.
+        number_constants: Write the numbers of constants; else the start of their digests.
         lines: The text.
         constants: The number of each constant.
         line_of: Index of the line that an expression is written on, by global function and expression.
@@ -42,6 +46,7 @@ class Listing:
     show_types: bool = True
     show_devices: bool = True
     show_spans: bool = True
+    number_constants: bool = True
     lines: list[str] = field(default_factory=list)
     constants: dict[Constant, int] = field(default_factory=dict)
     line_of: dict[tuple[str, Expr], int] = field(default_factory=dict)
@@ -53,8 +58,12 @@ class Listing:
         return ProgramText("\n".join(self.lines) + "\n", tuple(c.data for c in self.constants))
 
     def constant_text(self, constant: Constant) -> str:
-        """The reference to a constant, numbered at its first appearance."""
-        return f"meta[Constant][{self.constants.setdefault(constant, len(self.constants))}]"
+        """A short constant itself; else the reference to it, numbered at its first appearance."""
+        literal = literal_text(constant.data)
+        if literal is not None:
+            return literal
+        number = self.constants.setdefault(constant, len(self.constants))
+        return f"meta[Constant][{number if self.number_constants else _digest_text(constant)}]"
 
     def attrs_text(self, attrs: Attrs) -> str:
         """Attributes as `name=value, name=value`.
@@ -75,3 +84,7 @@ class Listing:
         if expr.span is not None and self.show_spans:
             text += f" {span_text(expr.span)}"
         return text
+
+
+def _digest_text(constant: Constant) -> str:
+    return constant_digest(constant).hex()[:_DIGEST_DIGITS]

@@ -26,7 +26,18 @@ class IRModule:
     attrs: Attrs = NO_ATTRS
 
     def __post_init__(self) -> None:
-        """Take a private copy, and refuse two functions of one name."""
+        """Take a private copy, and refuse what is no function, and two functions of one name."""
+        if not isinstance(self.functions, Mapping):
+            raise UsageError(
+                f"a module takes a dict of GlobalVars and functions, got {_kind(self.functions)}",
+                help="IRModule.from_expr(function) makes a module of one function",
+            )
+        for var, function in self.functions.items():
+            if not isinstance(var, GlobalVar):
+                raise UsageError(
+                    f"a module has {var!r} as a name, expected a GlobalVar", help=f"write GlobalVar({var!r})"
+                )
+            _check_function(f"@{var.name}", function)
         names = [var.name for var in self.functions]
         if len(set(names)) != len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -35,7 +46,12 @@ class IRModule:
 
     @classmethod
     def from_expr(cls, main: Function) -> IRModule:
-        """A module with @main as its only function."""
+        """A module with @main as its only function.
+
+        Raises:
+            UsageError: It is no function.
+        """
+        _check_function("@main", main)
         return cls({GlobalVar("main", checked_type=main.checked_type): main})
 
     def global_var(self, name: str) -> GlobalVar:
@@ -92,8 +108,13 @@ class IRModule:
         return iter(self.functions)
 
     def with_function(self, name: str | GlobalVar, function: Function | PrimFunc) -> IRModule:
-        """A module with one function added or replaced; the same object if it is that function already."""
+        """A module with one function added or replaced; the same object if it is that function already.
+
+        Raises:
+            UsageError: It is no function.
+        """
         plain = _plain(name)
+        _check_function(f"@{plain}", function)
         if plain in self:
             var = self.global_var(plain)
             if self.functions[var] is function:
@@ -111,7 +132,28 @@ class IRModule:
 
 
 def _plain(name: str | GlobalVar) -> str:
-    return name if isinstance(name, str) else name.name
+    if isinstance(name, str):
+        return name
+    if not isinstance(name, GlobalVar):
+        raise UsageError(f"functions of a module have names, got {name!r}")
+    return name.name
+
+
+def _check_function(name: str, function: object) -> None:
+    """Check that a module can define a value under a name.
+
+    Raises:
+        UsageError: It is no function.
+    """
+    if not isinstance(function, (Function, PrimFunc)):
+        raise UsageError(
+            f"the module defines {name} as {_kind(function)}, expected a function",
+            help="Function(params, body) makes a function of an expression",
+        )
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
 
 
 def with_module_fields(

@@ -31,6 +31,8 @@ _ONE_AT_A_TIME: Final = ForkSafeLock()
 def parse_module(text: str, constants: Sequence[npt.NDArray[Any]] = ()) -> IRModule:
     """The program that a text describes; `constants` are what it refers to as `meta[Constant][i]`.
 
+    Short constants may stand in the text: `float32(0.5)`, `int64[1, -1]`.
+
     Raises:
         ProgramTextError: With line, column, the line itself, and what was expected there.
     """

@@ -54,14 +54,27 @@ class Program(Protocol):
 
 
 def print_module(
-    mod: Program, *, show_types: bool = True, show_devices: bool = True, show_spans: bool = True
+    mod: Program,
+    *,
+    show_types: bool = True,
+    show_devices: bool = True,
+    show_spans: bool = True,
+    number_constants: bool = True,
 ) -> ProgramText:
     """A program as text.
+
+    Args:
+        mod: The program.
+        show_types: Whether types are written; the text parses without.
+        show_devices: Whether virtual devices are written.
+        show_spans: Whether spans are written.
+        number_constants: Whether constants are written as numbers; else as the start of the digest of type
+            and values, for comparisons of texts: such text does not parse.
 
     Raises:
         TypeError: An attribute holds a value of none of the kinds that attributes have.
     """
-    listing = Listing(show_types, show_devices, show_spans)
+    listing = Listing(show_types, show_devices, show_spans, number_constants)
     list_module(mod, listing)
     return listing.finish()
 

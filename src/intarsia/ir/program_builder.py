@@ -256,6 +256,10 @@ class ProgramBuilder(LoopBuilder):
         plain = self.constant_at(children[0])
         return partial(self.annotated, plain)
 
+    def literal(self, children: Children) -> Draft:
+        """`float32(0.5)` or `int64[1, -1]`."""
+        return partial(self.annotated, self.literal_value(children))
+
     def op(self, children: Children) -> Draft:
         """An operator of the default domain."""
         return self.op_of_domain(['""', children[0]])

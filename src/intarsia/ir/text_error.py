@@ -14,9 +14,21 @@ if TYPE_CHECKING:
 
     from lark.exceptions import UnexpectedInput
 
-_EXPRESSION: Final = {"LPAR", "DOMAIN", "STRING", "VAR", "LET", "FN", "CONSTANT", "GLOBAL", "IDENT", "IF"}
+_EXPRESSION: Final = {
+    "LPAR",
+    "DOMAIN",
+    "STRING",
+    "VAR",
+    "LET",
+    "FN",
+    "CONSTANT",
+    "GLOBAL",
+    "IDENT",
+    "IF",
+    "LITERAL",
+}
 _TYPE: Final = {"TENSOR", "LPAR", "FN", "SEQUENCE", "OPTIONAL"}
-_VALUE: Final = _TYPE | {"INT", "FLOAT", "BOOL", "STRING", "BYTES", "CONSTANT", "LSQB"}
+_VALUE: Final = _TYPE | {"INT", "FLOAT", "BOOL", "STRING", "BYTES", "CONSTANT", "LITERAL", "LSQB"}
 _SCALAR: Final = {"LOOP_NUMBER", "LOOP_DTYPE", "IDENT", "STRING", "LPAR", "NOT"}
 _GROUPS: Final = (
     (_EXPRESSION | {"FREE_VAR", "BIND"}, "a statement or an expression"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 import numpy.typing as npt
 
 from intarsia.ir.attributes import Attrs, AttrValue
+from intarsia.ir.constant_literal import literal_array
 from intarsia.ir.expr import Constant
 from intarsia.ir.literal import bytes_of, device_of, name_of, span_of, tensor_type_of
 from intarsia.ir.text_error import text_error
@@ -33,6 +34,7 @@ class ValueBuilder:
         self.source = source
         self.constants = constants
         self.plain_constants: dict[int, Constant] = {}
+        self.literals: dict[str, Constant] = {}
 
     def fail(self, token: Token, problem: str, help_text: str = "") -> NoReturn:
         """Raise an error at a token.
@@ -125,6 +127,13 @@ class ValueBuilder:
     def constant_value(self, children: Children) -> Constant:
         """A tensor."""
         return self.constant_at(children[0])
+
+    def literal_value(self, children: Children) -> Constant:
+        """A short tensor written in place; one object for all of one text."""
+        token = children[0]
+        if token not in self.literals:
+            self.literals[str(token)] = Constant(self.read(literal_array, token, "a constant"))
+        return self.literals[token]
 
     def empty_list(self, _: Children) -> tuple[()]:
         """`[]`."""

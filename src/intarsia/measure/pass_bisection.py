@@ -77,15 +77,22 @@ def find_wrong_pass(
 
     def is_right(candidate: IRModule) -> bool:
         if candidate not in verdicts:
-            verdicts[candidate] = _verdict(candidate, inputs, target, gate)
+            verdicts[candidate] = judge_program(candidate, inputs, target, gate)
         return verdicts[candidate].is_right
 
     bisection = bisect_passes(sequence, mod, is_right, exhaustive=exhaustive, ctx=ctx)
     return PassBisection(bisection, verdicts, gate.reference)
 
 
-def _verdict(mod: IRModule, inputs: Mapping[str, Array], target: Target, gate: Gate) -> Verdict:
-    """Run a program and judge it; a program that cannot be compiled or run is wrong too."""
+def judge_program(mod: IRModule, inputs: Mapping[str, Array], target: Target, gate: Gate) -> Verdict:
+    """Run a program and judge it; a program that cannot be compiled or run is wrong too.
+
+    Args:
+        mod: The program; functions that passes marked keep their toolchains.
+        inputs: Arrays by parameter name.
+        target: Target for a program without marked functions.
+        gate: Expected result for these inputs.
+    """
     is_partitioned = any("Compiler" in function.attrs for function in mod.graph_functions.values())
     try:
         executable = build(mod if is_partitioned else partition_whole(mod, target))

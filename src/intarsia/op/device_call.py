@@ -17,11 +17,11 @@ _DEVICE_COPY = "device_copy"
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """What a call of on_device says.
+class DeviceCallPlacement:
+    """Device that a call of on_device annotates its argument with.
 
     Attributes:
-        device: The device meant.
+        device: The annotated device.
         constrain_body: Whether the argument is computed there.
         constrain_result: Whether the value of the call itself is there.
     """
@@ -63,13 +63,13 @@ def device_copy(expr: Expr, device: VirtualDevice, *, span: Span | None = None) 
     return with_fields(made, virtual_device=device)
 
 
-def placement_of(expr: Expr) -> Placement | None:
+def placement_of(expr: Expr) -> DeviceCallPlacement | None:
     """What an expression annotates its argument with, if it is a call of on_device."""
     if not _calls(expr, _ON_DEVICE):
         return None
     assert isinstance(expr, Call)
     flags = (bool(expr.attrs.get(name, default)) for name, default in ON_DEVICE_FLAGS.items())
-    return Placement(expr.virtual_device, *flags)
+    return DeviceCallPlacement(expr.virtual_device, *flags)
 
 
 def is_device_copy(expr: Expr) -> bool:

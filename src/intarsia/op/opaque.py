@@ -82,15 +82,6 @@ _DOMAINS: Registry[Callable[[], OperatorDomain]] = Registry(
     "operator domain", group="intarsia.operator_domains"
 )
 
-register_operator_domain: Callable[[str, Callable[[], OperatorDomain]], Callable[[], OperatorDomain]] = (
-    _DOMAINS.register
-)
-"""Declare a domain in code instead of by an entry point.
-
-Raises:
-    UsageError: The domain is declared already.
-"""
-
 holding_operator_domain = _DOMAINS.holding
 """Declare a domain for the duration of a `with` block, even if it is declared already."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.ir import Expr, Function, IRModule, children, post_order
+from intarsia.ir import Call, Expr, Function, IRModule, children, post_order
 from intarsia.passes.fold_scale.backward import BackwardPlan
 from intarsia.passes.fold_scale.scale import scale_of
 from intarsia.passes.fold_scale.shift import shifted_operand, with_shift
 from intarsia.passes.rules.rewrite_original import count_uses, rewrite_original
-from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, register_pass
 
 
 @register_pass
@@ -49,6 +49,8 @@ class BackwardFoldScaleAxis(FunctionPass, opt_level=2, required=("InferType",)):
             return function
         uses = count_uses(function)
         plan = BackwardPlan.of(order if has_scales else [], uses)
+        if ctx.is_diagnosing:
+            _diagnose(order, plan, ctx)
 
         def rule(old: Expr, current: Expr) -> Expr:
             after = plan.replace(old, current)
@@ -58,3 +60,16 @@ class BackwardFoldScaleAxis(FunctionPass, opt_level=2, required=("InferType",)):
             return with_shift(after) or after
 
         return rewrite_original(function, rule)
+
+
+def _diagnose(order: list[Expr], plan: BackwardPlan, ctx: PassContext) -> None:
+    """Say which multiplications stay."""
+    for expr in order:
+        scale = scale_of(expr)
+        if scale is None or expr in plan.dropped or not isinstance(expr, Call):
+            continue
+        uses = plan.uses[expr.args[scale[0]]]
+        reason = (
+            f"what it multiplies has {uses} uses" if uses > 1 else "no weights before it take its factors"
+        )
+        ctx.diagnose(expr, DiagnosticLevel.MISSED, f"is not moved into weights: {reason}")

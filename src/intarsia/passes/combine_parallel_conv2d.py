@@ -54,7 +54,7 @@ class CombineParallelConv2D(FunctionPass, opt_level=4, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with parallel convolutions combined; linear in the program."""
-        return combine_parallel(function, _CONVOLUTION, self.min_num_branches)
+        return combine_parallel(function, _CONVOLUTION, self.min_num_branches, ctx)
 
 
 def _agreement(call: Call) -> Hashable | None:

@@ -56,7 +56,7 @@ class CombineParallelMatMul(FunctionPass, opt_level=4, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with parallel products combined; linear in the program."""
-        return combine_parallel(function, _PRODUCT, self.min_num_branches)
+        return combine_parallel(function, _PRODUCT, self.min_num_branches, ctx)
 
 
 def _agreement(call: Call) -> Hashable | None:

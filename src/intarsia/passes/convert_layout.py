@@ -10,7 +10,7 @@ from intarsia.op.layout import LAYOUT_OPERATORS
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.layouts.transposed_values import TransposedValues
 from intarsia.support.errors import UsageError
-from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, register_pass
 
 LAYOUTS: Final = ("NCHW", "NHWC")
 
@@ -72,14 +72,26 @@ class ConvertLayout(FunctionPass, opt_level=3, required=("InferType",)):
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with its operators in the layout."""
         chosen = frozenset(self.operators) or LAYOUT_OPERATORS
+        given = function
         while True:
             values = TransposedValues(chosen, is_last=self.layout == "NHWC")
             after = values.function(function)
+            if function is given:
+                _diagnose(values, ctx)
             if after is function:
                 return function
             if not values.has_converted and _transposed_elements(after) >= _transposed_elements(function):
+                if function is given:
+                    text = "stays as it is: no operator to convert, and as many elements would be transposed"
+                    ctx.diagnose(function, DiagnosticLevel.MISSED, text)
                 return function
             function = after
+
+
+def _diagnose(values: TransposedValues, ctx: PassContext) -> None:
+    """Say which operators stay as they are; of the first round, whose operators are those of the program."""
+    for call, text in values.declined.items():
+        ctx.diagnose(call, DiagnosticLevel.MISSED, text)
 
 
 def _transposed_elements(function: Function) -> int:

@@ -26,7 +26,8 @@ from intarsia.ir import (
     with_children,
     with_fields,
 )
-from intarsia.ir.canonical import attribute_key, constant_digest
+from intarsia.ir.canonical import attribute_key
+from intarsia.ir.constant_digest import constant_digest
 from intarsia.ir.scope import CLOSED, Scope, ScopedProgram, is_atom, place
 from intarsia.op.known_value import record_known_value
 from intarsia.op.operator_facts import OperatorTrait

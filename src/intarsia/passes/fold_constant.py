@@ -29,7 +29,7 @@ from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.purity import is_random
 from intarsia.passes.rules.tuple_field import tuple_field
 from intarsia.support.errors import ExecutionError
-from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, register_pass
 
 LARGEST_GROWTH = 256 << 20
 """Bytes by which all results of a function together may be larger than the constants that they are made of.
@@ -80,7 +80,7 @@ class FoldConstant(FunctionPass, opt_level=2, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with everything evaluated that is known."""
-        after = rewrite_typed(function, _Folding(self.max_bytes).folded)
+        after = rewrite_typed(function, _Folding(self.max_bytes, ctx).folded)
         assert isinstance(after, Function)
         return after
 
@@ -90,10 +90,12 @@ class _Folding:
 
     Args:
         max_bytes: The most bytes of a constant that is made; see the pass.
+        ctx: Context for diagnostics.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, ctx: PassContext) -> None:
         self._max_bytes = max_bytes
+        self._ctx = ctx
         self._growth = LARGEST_GROWTH
 
     def folded(self, expr: Expr) -> Expr:
@@ -115,18 +117,25 @@ class _Folding:
             known = _known_shape(call)
             return call if known is None else Constant(known)
         if not self._is_worthwhile(call):
+            self._decline(call, "its result is larger than max_bytes, or slow to compute")
             return call
         try:
             results = evaluate_call(call)
-        except ExecutionError:
+        except ExecutionError as error:
+            self._decline(call, error.problem)
             return call
         values = results if isinstance(results, tuple) else (results,)
         size = sum(map(_bytes, values))
         if not self._is_small(call, size):
+            self._decline(call, f"its result has {size} bytes (max_bytes={self._max_bytes})")
             return call
         self._growth -= max(0, size - _argument_bytes(call))
         constants = tuple(map(Constant, values))
         return Tuple(constants) if isinstance(results, tuple) else constants[0]
+
+    def _decline(self, call: Call, reason: str) -> None:
+        text = f"is computed at run time, though its arguments are constants: {reason}"
+        self._ctx.diagnose(call, DiagnosticLevel.MISSED, text)
 
     def _is_worthwhile(self, call: Call) -> bool:
         """Whether to evaluate a call, as far as its type and its arguments say."""

@@ -11,7 +11,14 @@ from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.fusion.fusion_graph import FusionGraph
 from intarsia.passes.fusion.fusion_groups import FusionGroups
 from intarsia.support.errors import UsageError
-from intarsia.transform import FunctionPass, PassContext, register_config_option, register_pass
+from intarsia.transform import (
+    DiagnosticLevel,
+    DiagnosticNote,
+    FunctionPass,
+    PassContext,
+    register_config_option,
+    register_pass,
+)
 
 MAX_DEPTH = register_config_option(
     "FuseOps.max_depth", int, 256, "the largest number of operators that FuseOps puts into one function"
@@ -20,7 +27,7 @@ MAX_DEPTH = register_config_option(
 
 @register_pass
 @dataclass(frozen=True)
-class FuseOps(FunctionPass, opt_level=1, required=("InferType",)):
+class FuseOps(FunctionPass, opt_level=1, required=("ToGraphNormalForm",)):
     """Groups operators by fusion kind along post-dominators, and calls each group in place as a function.
 
     The groups are those of graph fusion in TVM (OSDI 2018, section 3), by `op.op_pattern`: what follows a
@@ -28,7 +35,7 @@ class FuseOps(FunctionPass, opt_level=1, required=("InferType",)):
     other; a reduction takes the elementwise and broadcast ones that feed it, and ends the group. Every path
     between the first and the last is in the group.
     Expressions of one scope are fused only: the body of a function, a Loop or a Let, a branch of an If.
-    Run ToGraphNormalForm before it on programs that name everything by lets.
+    So it requires ToGraphNormalForm, which a sequence runs before it, for programs with lets.
 
     * A group is a function literal with the attribute `Primitive=1`; one operator alone stays as it is.
     * Values computed outside are its parameters. Constants stay inside, whatever their size, because
@@ -71,11 +78,19 @@ class FuseOps(FunctionPass, opt_level=1, required=("InferType",)):
         if is_sealed(function):
             return function
         graph = FusionGraph.of(function)
-        groups = [
-            tuple(graph.nodes[index] for index in group)
-            for group in FusionGroups.grown(graph, depth).members()
-        ]
+        grown = FusionGroups.grown(graph, depth)
+        if ctx.is_diagnosing:
+            _diagnose(grown, ctx)
+        groups = [tuple(graph.nodes[index] for index in group) for group in grown.members()]
         return _with_groups(function, graph, [group for group in groups if _is_worthwhile(group)])
+
+
+def _diagnose(groups: FusionGroups, ctx: PassContext) -> None:
+    """Say which operators stay apart from those that use their results."""
+    for missed in groups.missed():
+        note = DiagnosticNote(missed.user, "uses its result")
+        text = f"is not fused with what follows: {missed.reason}"
+        ctx.diagnose(missed.call, DiagnosticLevel.MISSED, text, [note])
 
 
 def _is_worthwhile(group: tuple[Expr, ...]) -> bool:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from weakref import WeakSet
 
 from intarsia.ir import IRModule
-from intarsia.op import infer_types
+from intarsia.op import infer_types, verify
 from intarsia.transform import ModulePass, PassContext, register_pass
+from intarsia.transform.program_check import PROGRAM_CHECKS
 
 _CHECKED: WeakSet[IRModule] = WeakSet()
 """Modules that the pass has returned: it need not read them again."""
+
+PROGRAM_CHECKS.register("operators", verify)
 
 
 @register_pass

@@ -10,7 +10,7 @@ from intarsia.op.operator_facts import PrecisionKind
 from intarsia.op.operator_table import OPERATORS, facts_of
 from intarsia.passes.precision.lower_precision import LowerPrecision
 from intarsia.support.errors import UsageError
-from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform import DiagnosticLevel, DiagnosticNote, FunctionPass, PassContext, register_pass
 
 DTYPES: Final = ("float16", "bfloat16")
 
@@ -89,7 +89,11 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
         """The function in mixed precision; linear in the program."""
         is_interface = "main" in mod and mod["main"] is function and not _calls_main(mod)
         lowering = LowerPrecision(DType(self.dtype), self._kind)
-        return lowering.function(function, keep_io=self.keep_io or not is_interface)
+        after = lowering.function(function, keep_io=self.keep_io or not is_interface)
+        for call, constant in lowering.declined.items():
+            note = DiagnosticNote(constant, f"does not fit {self.dtype}")
+            ctx.diagnose(call, DiagnosticLevel.MISSED, "keeps float32: a constant of it does not fit", [note])
+        return after
 
     def _kind(self, op: Op) -> PrecisionKind:
         if op.name in self.keep or op.domain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from intarsia.op import rewrite_typed
 from intarsia.op.known_value import known_value
 from intarsia.op.purity import is_pure
 from intarsia.passes.rules.tuple_field import tuple_field
-from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, register_pass
 
 
 @register_pass
@@ -63,21 +64,34 @@ class UnrollLoops(FunctionPass, opt_level=0, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function without such loops."""
-        after = rewrite_typed(function, self._rewritten)
+        after = rewrite_typed(function, partial(self._rewritten, ctx))
         assert isinstance(after, Function)
         return after
 
-    def _rewritten(self, expr: Expr) -> Expr:
+    def _rewritten(self, ctx: PassContext, expr: Expr) -> Expr:
         if isinstance(expr, TupleGetItem):
             return tuple_field(expr)
         match expr:
             case Call(op=Op(name="Loop", domain=""), args=(trips, condition, *initial, Function() as body)):
                 count = _count(trips, condition, body)
                 calls = sum(isinstance(inner, Call) for inner in post_order(body.body))
-                fits = 0 < count <= self.most_iterations and count * calls <= self.most_calls
-                return _unrolled(expr, body, initial, count) if fits and is_pure(body) else expr
+                reason = self._obstacle(count, calls, body)
+                if not reason:
+                    return _unrolled(expr, body, initial, count)
+                ctx.diagnose(expr, DiagnosticLevel.MISSED, f"is not unrolled: {reason}")
+                return expr
             case _:
                 return expr
+
+    def _obstacle(self, count: int, calls: int, body: Function) -> str:
+        """Why a loop is not unrolled; "" if it is."""
+        if count == 0:
+            return "the number of its iterations is not known, or 0"
+        if count > self.most_iterations:
+            return f"it has {count} iterations, most_iterations={self.most_iterations}"
+        if count * calls > self.most_calls:
+            return f"it would become {count * calls} calls, most_calls={self.most_calls}"
+        return "" if is_pure(body) else "its body draws random numbers"
 
 
 def _count(trips: Expr, condition: Expr, body: Function) -> int:

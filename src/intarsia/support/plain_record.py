@@ -9,6 +9,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 T = TypeVar("T")
 
 
@@ -23,6 +25,8 @@ def to_plain(value: object) -> Any:
             return [to_plain(item) for item in value]
         case Mapping():
             return {str(key): to_plain(item) for key, item in value.items()}
+        case np.generic():
+            return value.item()
         case _:
             return value
 
@@ -43,6 +47,28 @@ def from_plain(kind: type[T], data: object, where: str) -> T:
         ValueError: The data does not fit the dataclass; the message names the wrong value.
     """
     return cast("T", _read(kind, data, where))
+
+
+def shallow_fields(value: Any) -> dict[str, Any]:
+    """Return the values of the fields of a dataclass as they are."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def fields_from_plain(kind: Any, values: Mapping[str, object], where: str) -> dict[str, object]:
+    """Return the values of some fields of a dataclass, each of the type of its field.
+
+    Beside plain data they may be what it stands for: tuples, enums, dataclasses, numbers of NumPy.
+
+    Args:
+        kind: The dataclass, with fields as for `from_plain`.
+        values: The values by the names of the fields.
+        where: Words before the name of a field in error messages.
+
+    Raises:
+        ValueError: A value does not fit its field; the message names it.
+    """
+    hints = _hints(kind)
+    return {name: _read(hints[name], to_plain(value), f"{where} {name!r}") for name, value in values.items()}
 
 
 def _read(kind: Any, data: object, where: str) -> object:

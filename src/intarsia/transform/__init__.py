@@ -12,12 +12,14 @@ pass_registry, pipeline          passes and sequences by name
 pass_text, pass_syntax           passes as text, printed and read
 pass_packages                    packages that bring more
 pass_trace, replay               the passes applied, as data that replays
+diagnostic                       what passes say about the program
 completion                       what is done after every pass
+program_check                    the rules that every program keeps
 option_type                      objects that are options of passes, as data
 apply_pass_to_function           a pass on some functions only
 immutable_module                 a check that passes leave their input alone
 instrument                       what watches passes
-bisection                        which pass made a program wrong
+bisection, pass_owner            which pass made a program wrong, and whose it is
 
 No operator is named here: operators stand in `op`, and what passes do with them in `passes`.
 """
@@ -25,6 +27,7 @@ No operator is named here: operators stand in `op`, and what passes do with them
 from intarsia.transform.apply_pass_to_function import ApplyPassToFunction
 from intarsia.transform.bisection import Bisection, bisect_passes
 from intarsia.transform.compiler_pass import Pass
+from intarsia.transform.diagnostic import Diagnostic, DiagnosticLevel, DiagnosticNote
 from intarsia.transform.function_pass import FunctionPass
 from intarsia.transform.instrument.pass_instrument import PassInstrument, pass_instrument
 from intarsia.transform.module_pass import ModulePass
@@ -45,6 +48,9 @@ from intarsia.transform.sequential import Sequential
 __all__ = [
     "ApplyPassToFunction",
     "Bisection",
+    "Diagnostic",
+    "DiagnosticLevel",
+    "DiagnosticNote",
     "FunctionPass",
     "ModulePass",
     "Pass",

@@ -9,6 +9,7 @@ from intarsia.ir import IRModule
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.instrument.change_tracking import ChangeTracking, PassChange
 from intarsia.transform.pass_context import PassContext
+from intarsia.transform.pass_owner import PassOwner, pass_owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,38 @@ class BisectedPass:
 
 
 @dataclass(frozen=True, slots=True)
+class RaisedPass:
+    """A pass that has ended the sequence with an exception.
+
+    Attributes:
+        name: The innermost pass that raised.
+        error: The exception.
+        owner: Module and package of the pass; None if it is unknown.
+        before: Program that the pass was given.
+    """
+
+    name: str
+    error: Exception
+    owner: PassOwner | None
+    before: IRModule
+
+    def __str__(self) -> str:
+        """`Fails raised ValueError: no good (module wrong_passes of wrong-passes 1.0)`."""
+        owner = "" if self.owner is None else f" ({self.owner})"
+        problem = getattr(self.error, "problem", str(self.error))
+        text = f": {problem}" if problem else ""
+        return f"{self.name} raised {type(self.error).__name__}{text}{owner}"
+
+
+@dataclass(frozen=True, slots=True)
 class Bisection:
     """What a search has found.
 
     Attributes:
         passes: The passes that ran, in order, required ones included.
         guilty: The first pass after which the program is wrong, or None.
-        error: Error of the last pass, if it ended the sequence.
+        error: Error that ended the sequence, or None.
+        raised: The pass that raised the error; None without an error, and where no pass had begun.
         evaluations: Number of programs that were judged.
     """
 
@@ -41,6 +67,7 @@ class Bisection:
     guilty: BisectedPass | None
     error: Exception | None
     evaluations: int
+    raised: RaisedPass | None = None
 
 
 def bisect_passes(
@@ -64,12 +91,14 @@ def bisect_passes(
         exhaustive: Whether to judge the program after every pass that changed it, in order.
         ctx: Level and names to run under; default: the current context. Its own instruments are not called.
     """
-    changes, error = _run(sequence, mod, PassContext.current() if ctx is None else ctx)
-    bisected = [BisectedPass(item.name, item) for item in changes]
+    tracking = ChangeTracking()
+    error = _run(sequence, mod, PassContext.current() if ctx is None else ctx, tracking)
+    bisected = [BisectedPass(item.name, item) for item in tracking.changes if item.is_innermost]
     steps = [index for index, item in enumerate(bisected) if item.change.is_changed]
     judged = _Judge(bisected, is_right)
     guilty = _first_wrong(steps, judged) if exhaustive else _search(steps, judged)
-    return Bisection(tuple(bisected), None if guilty is None else bisected[guilty], error, judged.count)
+    culprit = None if guilty is None else bisected[guilty]
+    return Bisection(tuple(bisected), culprit, error, judged.count, raised_pass(sequence, tracking, error))
 
 
 class _Judge:
@@ -105,17 +134,26 @@ def _search(steps: list[int], is_right: Callable[[int], bool]) -> int | None:
     return steps[high]
 
 
-def _run(sequence: Pass, mod: IRModule, ctx: PassContext) -> tuple[list[PassChange], Exception | None]:
-    """What each innermost pass did, and what ended the run early."""
-    tracking = ChangeTracking()
+def _run(sequence: Pass, mod: IRModule, ctx: PassContext, tracking: ChangeTracking) -> Exception | None:
+    """Run a sequence under an instrument, and return what ended the run early."""
     settings = PassContext(ctx.opt_level, ctx.required_pass, ctx.disabled_pass, ctx.config, [tracking])
     try:
         with settings:
             sequence(mod, settings)
     except Exception as error:  # what a pass raises is a finding like any other
-        return _innermost(tracking), error
-    return _innermost(tracking), None
+        return error
+    return None
 
 
-def _innermost(tracking: ChangeTracking) -> list[PassChange]:
-    return [item for item in tracking.changes if item.is_innermost]
+def raised_pass(sequence: Pass, tracking: ChangeTracking, error: Exception | None) -> RaisedPass | None:
+    """Return the innermost pass that an error has left.
+
+    Args:
+        sequence: The passes that ran.
+        tracking: Instrument that watched them, after its context.
+        error: The error that ended them, or None.
+    """
+    if error is None or not tracking.raised:
+        return None
+    name, before = tracking.raised[0]
+    return RaisedPass(name, error, pass_owner(name, sequence), before)

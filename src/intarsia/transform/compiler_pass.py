@@ -11,6 +11,7 @@ from typing import Any, Self
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform.completion import completed
+from intarsia.transform.diagnostic import running
 from intarsia.transform.immutable_module import IMMUTABLE_MODULE, changed_in_place
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_info import PassInfo
@@ -104,10 +105,11 @@ class Pass(ABC):
         if not ctx.before_pass(mod, self.info):
             return mod
         try:
-            if ctx.trace is None or not self.is_recorded:
-                after = self._apply(mod, ctx)
-            else:
-                after = ctx.trace.recorded(self, mod, lambda: self._apply(mod, ctx))
+            with running(self.info.name):
+                if ctx.trace is None or not self.is_recorded:
+                    after = self._apply(mod, ctx)
+                else:
+                    after = ctx.trace.recorded(self, mod, lambda: self._apply(mod, ctx))
         except Exception as error:
             error.add_note(f"in pass {self.info.name}")
             raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
-from intarsia.transform.pass_order import OrderProblem, order_problems
+from intarsia.transform.pass_order import OrderProblem, order_problems, passes_inside
 from intarsia.transform.pass_registry import create_pass, has_pass
 
 
@@ -63,16 +63,9 @@ class Explanation:
 def explain(sequence: Pass, ctx: PassContext) -> Explanation:
     """What `sequence(mod, ctx)` will run."""
     passes = tuple(_explained(sequence, ctx, 0, (sequence.info.name,)))
-    names = {item.name for item in passes} | {item.info.name for item in _inside(sequence)}
+    names = {item.name for item in passes} | {item.info.name for item in passes_inside(sequence)}
     unused = tuple(name for name in (*ctx.required_pass, *ctx.disabled_pass) if name not in names)
     return Explanation(passes, tuple(order_problems(sequence, ctx)), unused)
-
-
-def _inside(sequence: Pass) -> Iterator[Pass]:
-    """Every pass inside, also inside nested sequences, whether it runs or not."""
-    for item in sequence.inner_passes:
-        yield item
-        yield from _inside(item)
 
 
 def _explained(

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from intarsia.support.errors import UsageError
-from intarsia.support.plain_record import from_plain, to_plain
+from intarsia.support.plain_record import fields_from_plain, from_plain, shallow_fields, to_plain
 from intarsia.support.registry import Registry
 from intarsia.transform.pass_packages import load_pass_packages
 
@@ -38,8 +38,8 @@ class ConfigOption(Generic[T]):
             UsageError: The value is None or of another type.
         """
         wanted: Any = self.type
-        if is_dataclass(wanted) and isinstance(value, Mapping):
-            return self._from_fields(value)
+        if is_dataclass(wanted) and isinstance(value, Mapping | wanted):
+            return self._with_fields(value)
         if wanted in (int, float) and not isinstance(value, bool) and hasattr(value, "__index__"):
             whole: T = wanted(value.__index__())
             return whole
@@ -51,8 +51,14 @@ class ConfigOption(Generic[T]):
             )
         return cast("T", value)
 
-    def _from_fields(self, values: Mapping[str, object]) -> T:
+    def _with_fields(self, value: Any) -> T:
+        """The value, each field of the type that the dataclass declares.
+
+        Raises:
+            UsageError: There is no such field, or a value is of another type.
+        """
         wanted: Any = self.type
+        values = value if isinstance(value, Mapping) else shallow_fields(value)
         field_names = {item.name for item in fields(wanted)}
         unknown = [name for name in values if name not in field_names]
         if unknown:
@@ -60,7 +66,11 @@ class ConfigOption(Generic[T]):
                 f"config key {self.key!r} has no field {unknown[0]!r}",
                 help=f"its fields: {', '.join(sorted(field_names))}",
             )
-        return wanted(**values)  # type: ignore[no-any-return]  # a dataclass of that type
+        try:
+            checked = wanted(**fields_from_plain(wanted, values, f"config key {self.key!r}: field"))
+        except ValueError as error:
+            raise UsageError(str(error), help=self.doc) from error
+        return cast("T", value if checked == value else checked)
 
 
 _OPTIONS: Registry[ConfigOption[Any]] = Registry("config key")

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from intarsia.ir import IRModule
+from intarsia.ir import Expr, IRModule
 from intarsia.support.errors import UsageError
+from intarsia.transform.diagnostic import Diagnostic, DiagnosticLevel, DiagnosticNote, running_pass
 from intarsia.transform.instrument_list import checked_instruments
 from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_config import ConfigOption, checked_config, config_options
@@ -110,15 +111,31 @@ class PassContext:
         return PassContext(**settings)
 
     def __enter__(self) -> Self:
-        self._enter_instruments()
-        _ENTERED.set((*_ENTERED.get(), self))
+        """Make this the current context; instruments are entered once, also if a pass enters it again."""
+        stack = _ENTERED.get()
+        if not any(entered is self for entered in stack):
+            self._enter_instruments()
+        _ENTERED.set((*stack, self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _ENTERED.set(_ENTERED.get()[:-1])
-        self._exit_instruments()
+        """Make the context around it the current one again.
+
+        Raises:
+            UsageError: It is not the innermost of this thread or task; it is left all the same.
+        """
+        stack = _ENTERED.get()
+        position = max((index for index, entered in enumerate(stack) if entered is self), default=None)
+        if position is None:
+            raise UsageError("a PassContext is left that was not entered in this thread or task", help=_WITH)
+        rest = (*stack[:position], *stack[position + 1 :])
+        _ENTERED.set(rest)
+        if not any(entered is self for entered in rest):
+            self._exit_instruments()
+        if position != len(stack) - 1:
+            raise UsageError("a PassContext is left before one that was entered inside it", help=_WITH)
 
     def override_instruments(self, instruments: Iterable[PassInstrument]) -> None:
         """Leave the instruments in use, and enter others in their place (also on the default context)."""
@@ -126,6 +143,32 @@ class PassContext:
         self._exit_instruments()
         self._instruments = checked
         self._enter_instruments()
+
+    @property
+    def is_diagnosing(self) -> bool:
+        """Whether an instrument takes diagnostics; if not, a pass need not look for reasons."""
+        return any(hasattr(instrument, _DIAGNOSTIC_HOOK) for instrument in self._instruments)
+
+    def diagnose(
+        self,
+        expr: Expr,
+        level: DiagnosticLevel,
+        text: str,
+        notes: Iterable[DiagnosticNote] = (),
+    ) -> None:
+        """Hand a statement of the running pass about an expression to the instruments that take it.
+
+        Args:
+            expr: Expression of the program that the pass was given.
+            level: Level of the statement.
+            text: The statement, which goes on after the name of the expression: "keeps its layout: ...".
+            notes: Further expressions, each with what it has to do with the statement.
+        """
+        diagnostic = Diagnostic(running_pass(), expr, level, text, tuple(notes))
+        for instrument in self.instruments:
+            hook = getattr(instrument, _DIAGNOSTIC_HOOK, None)
+            if hook is not None:
+                hook(diagnostic)
 
     def before_pass(self, mod: IRModule, info: PassInfo) -> bool:
         """Call the instruments before a pass, and return whether it is to run.
@@ -171,6 +214,8 @@ class PassContext:
             raise
 
 
+_DIAGNOSTIC_HOOK: Final = "run_diagnostic"
+_WITH: Final = "write `with PassContext(...):`, which leaves contexts in the right order"
 _ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("entered pass contexts", default=())
 _DEFAULT: ContextVar[PassContext | None] = ContextVar("default pass context", default=None)
 

@@ -18,9 +18,10 @@ class PassInfo:
         name: Registered name, by which contexts, sequences and traces refer to the pass.
         opt_level: Lowest `PassContext.opt_level` at which a `Sequential` runs the pass.
         required: Passes that a `Sequential` runs just before this one, whatever the context says of them.
-        after: Passes that must stand earlier in the sequence.
-        directly_after: The pass that must stand just before this one, or "".
-        directly_before: The pass that must stand just after this one, or "".
+        after: Passes that must stand earlier in the sequence; one above the context's level may be missing
+            when the sequence runs.
+        directly_after: The pass that must stand just before this one, or ""; the same holds for its level.
+        directly_before: The pass that must stand just after this one, or ""; the same holds for its level.
         conflicts: Passes that must not stand in one sequence with this one.
         handles: Language features that the pass handles; None is every feature, present and future.
         places_devices: Whether all it builds and moves has the right virtual device. After a pass that does

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from intarsia.support.errors import UsageError
@@ -55,13 +55,14 @@ def order_problems(sequence: Pass, ctx: PassContext) -> Iterator[OrderProblem]:
     stated = tuple(_running(sequence, ctx))
     unresolved = tuple(_unresolved(sequence, ctx))
     yield from unresolved
+    above = frozenset(_above_level(sequence, ctx))
     if not any(problem.is_circle for problem in unresolved):
         executed = [item.info for item in _executed(sequence, ctx)]
         names = [info.name for info in executed]
         for info in dict.fromkeys(executed):
-            yield from _misplaced(info, names)
+            yield from _misplaced(info, names, above)
     for position, item in enumerate(stated):
-        yield from _parted(item.info, position, [other.info.name for other in stated])
+        yield from _parted(item.info, position, [other.info.name for other in stated], above)
 
 
 def _running(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
@@ -72,6 +73,25 @@ def _running(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
                 yield from _running(item, ctx)
             else:
                 yield item
+
+
+def _above_level(sequence: Pass, ctx: PassContext) -> Iterator[str]:
+    """The passes that stand in the sequence, and do not run because of their level or that of one around.
+
+    They break no constraint: the same sequence has to run at every level. Passes disabled by name do.
+    """
+    for item in sequence.inner_passes:
+        if enablement(item.info, ctx).is_enabled:
+            yield from _above_level(item, ctx)
+        elif item.info.name not in ctx.disabled_pass:
+            yield from (item.info.name, *(inner.info.name for inner in passes_inside(item)))
+
+
+def passes_inside(item: Pass) -> Iterator[Pass]:
+    """Every pass inside a sequence, also inside nested ones, whether it runs or not."""
+    for inner in item.inner_passes:
+        yield inner
+        yield from passes_inside(inner)
 
 
 def _enabled(item: Pass, ctx: PassContext) -> tuple[Pass, ...]:
@@ -121,9 +141,11 @@ def _executed(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
         pending.extend((create_pass(name), False) for name in reversed(item.info.required) if has_pass(name))
 
 
-def _misplaced(info: PassInfo, executed: Sequence[str]) -> Iterator[OrderProblem]:
+def _misplaced(info: PassInfo, executed: Sequence[str], above: Collection[str]) -> Iterator[OrderProblem]:
     """What is wrong with the passes that run before a pass, and with those that run at all."""
     for name in info.after:
+        if name not in executed and name in above:
+            continue
         if name not in executed:
             yield OrderProblem(
                 info.name, f"must come after {name}, which does not run", f"add {name} before it"
@@ -137,17 +159,19 @@ def _misplaced(info: PassInfo, executed: Sequence[str]) -> Iterator[OrderProblem
             yield OrderProblem(info.name, f"conflicts with {name}", "run one of the two, disable the other")
 
 
-def _parted(info: PassInfo, position: int, stated: Sequence[str]) -> Iterator[OrderProblem]:
+def _parted(
+    info: PassInfo, position: int, stated: Sequence[str], above: Collection[str]
+) -> Iterator[OrderProblem]:
     """What is wrong with the neighbours of a pass, required passes not counted."""
     before = stated[position - 1] if position else "nothing"
-    if info.directly_after and before != info.directly_after:
+    if info.directly_after not in ("", before, *above):
         yield OrderProblem(
             info.name,
             f"must come directly after {info.directly_after}, but comes after {before}",
             f"put {info.directly_after} just before it",
         )
     follower = stated[position + 1] if position + 1 < len(stated) else "nothing"
-    if info.directly_before and follower != info.directly_before:
+    if info.directly_before not in ("", follower, *above):
         yield OrderProblem(
             info.name,
             f"must come directly before {info.directly_before}, but {follower} comes next",

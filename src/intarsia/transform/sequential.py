@@ -44,9 +44,9 @@ class Sequential(Pass):
                 help="write [...] around it; load_pass_sequence finds a sequence by its name",
             )
         self.passes = tuple(passes)
-        wrong = next((item for item in self.passes if not isinstance(item, Pass)), None)
-        if wrong is not None:
-            raise UsageError(f"a Sequential takes passes, got {wrong!r}{_hint(wrong)}")
+        for item in self.passes:
+            if not isinstance(item, Pass):
+                raise UsageError(f"a Sequential takes passes, got {item!r}{_hint(item)}")
         self.info = replace(
             self.info, name=name, opt_level=opt_level, required=name_list("required", required)
         )
@@ -115,6 +115,8 @@ class Sequential(Pass):
 
 
 def _hint(wrong: object) -> str:
+    if wrong is None:
+        return " (a function that makes a pass has to return it)"
     if isinstance(wrong, type):
         return " (an instance is needed: add parentheses)"
     if isinstance(wrong, str):

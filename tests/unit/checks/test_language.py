@@ -5,7 +5,14 @@ from __future__ import annotations
 import ast
 
 import pytest
-from checks.language import argument_fragments, messages, persons_and_dialect, vague_names
+from checks.language import (
+    Violation,
+    argument_fragments,
+    is_forbidden,
+    messages,
+    persons_and_dialect,
+    vague_names,
+)
 
 LONG_LIVED = """
 def f(found):
@@ -66,3 +73,11 @@ def test_prose(text: str, rules: list[str]) -> None:
 def test_messages_are_read_within_their_calls() -> None:
     tree = ast.parse('raise UsageError(f"the model {name} is told", help="ask again", key="word")')
     assert [text for _, text in messages(tree)] == ["the model ", " is told", "ask again"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_reported"), [("args", True), ("dialect", True), ("name", False), ("person", False)]
+)
+def test_names_and_persons_are_left_to_the_reviewer_in_tests(rule: str, is_reported: bool) -> None:
+    assert is_forbidden(Violation("tests/unit/test_f.py", 1, rule, "text")) is is_reported
+    assert is_forbidden(Violation("src/intarsia/f.py", 1, rule, "text"))

@@ -13,7 +13,7 @@ from intarsia.collage.collage import collage
 from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
-from intarsia.collage.search_placements import mixed_placements
+from intarsia.collage.search_by_measured_sums import mixed_placements
 from intarsia.ir import Call, Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.op import call
 from intarsia.op.infer import infer_types

@@ -38,7 +38,7 @@ class Table:
 
     Attributes:
         costs: The table; infinite for what crashes.
-        seconds: So many candidates can be estimated.
+        seconds: Number of candidates that can be estimated.
         second: Costs that a second look gives.
     """
 

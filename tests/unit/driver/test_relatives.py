@@ -91,6 +91,19 @@ def test_the_plan_of_a_relative_is_tried(database: Database) -> None:
 
 
 @pytest.mark.slow
+def test_with_a_limit_of_trials_the_plan_of_a_relative_is_left_out_with_a_reason(database: Database) -> None:
+    asked = {"targets": [TARGET], "database": database, "passes": [TunePipeline()]}
+    ia.tune(wasteful(2), budget="6s", **asked)  # type: ignore[arg-type]  # each of its own type
+    notes: list[str] = []
+    limited = ia.tune(wasteful(5), budget="3s", trials=2, on_note=notes.append, **asked)  # type: ignore[arg-type]
+    assert not any(" as for " in record.name for record in limited.candidates)
+    (note,) = [note for note in limited.explanation.notes if " as for " in note]
+    assert note.startswith("left out: right as for ")
+    assert note.endswith("the trials are left to the search: without --trials it is tried")
+    assert note in notes
+
+
+@pytest.mark.slow
 def test_who_is_asked_otherwise_gets_no_plan(database: Database) -> None:
     """A run that forbids something is not given what another one was allowed."""
     ia.tune(wasteful(2), budget="2s", targets=[TARGET], database=database)

@@ -101,3 +101,24 @@ def test_the_text_is_the_printed_program() -> None:
         "}\n"
     )
     assert str(IRModule.from_expr(Function((x,), relu(x)))) == expected
+
+
+def test_what_is_no_function_is_refused() -> None:
+    x = var()
+    with pytest.raises(UsageError, match="defines @f as a value of type int, expected a function"):
+        IRModule({GlobalVar("f"): 3})  # type: ignore[dict-item]  # the mistake
+    with pytest.raises(UsageError, match="defines @main as a value of type Var, expected a function"):
+        IRModule.from_expr(x)  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(UsageError, match="defines @g as a value of type Var, expected a function"):
+        IRModule.from_expr(F).with_function("g", x)  # type: ignore[arg-type]  # the mistake
+
+
+def test_names_and_containers_of_other_types_are_refused() -> None:
+    with pytest.raises(UsageError, match="has 'f' as a name, expected a GlobalVar"):
+        IRModule({"f": F})  # type: ignore[dict-item]  # the mistake
+    with pytest.raises(
+        UsageError, match="takes a dict of GlobalVars and functions, got a value of type list"
+    ):
+        IRModule([F])  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(UsageError, match="functions of a module have names, got 3"):
+        IRModule.from_expr(F)[3]  # type: ignore[index]  # the mistake

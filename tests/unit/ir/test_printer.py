@@ -232,5 +232,5 @@ def test_attributes_of_no_kind_are_refused() -> None:
 
 
 def test_a_constant_of_another_object_is_another_constant() -> None:
-    data = np.zeros(3)
+    data = np.zeros(11)
     assert len(print_expr(Tuple((Constant(data), Constant(data)))).constants) == 2

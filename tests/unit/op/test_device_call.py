@@ -5,7 +5,7 @@ from intarsia.build import build
 from intarsia.ir import Function, IRModule, Span, TensorType, Var, structural_equal
 from intarsia.ir.parser import parse_module
 from intarsia.op import call, device_copy, infer_types, on_device, verify
-from intarsia.op.device_call import Placement, is_device_copy, placement_of
+from intarsia.op.device_call import DeviceCallPlacement, is_device_copy, placement_of
 from intarsia.support.errors import InvalidModelError
 from intarsia.target import DeviceType, VirtualDevice
 
@@ -17,7 +17,7 @@ X = Var("x", checked_type=TensorType.of(np.zeros((2, 3), np.float32)), span=Span
 @pytest.mark.parametrize("result", [False, True])
 def test_on_device_says_what_it_was_given(body: bool, result: bool) -> None:
     placed = on_device(X, DEVICE, constrain_body=body, constrain_result=result)
-    assert placement_of(placed) == Placement(DEVICE, body, result)
+    assert placement_of(placed) == DeviceCallPlacement(DEVICE, body, result)
     assert (placed.virtual_device, placed.checked_type, placed.span) == (DEVICE, X.checked_type, X.span)
 
 

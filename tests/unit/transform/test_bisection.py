@@ -22,6 +22,7 @@ from intarsia.transform import (
     function_pass,
     module_pass,
 )
+from intarsia.transform.pass_owner import pass_owner
 
 
 class TestBisection:
@@ -85,6 +86,35 @@ class TestBisection:
         assert found.guilty is not None
         assert found.guilty.name == "step0"
         assert isinstance(found.error, UsageError)
+
+    def test_the_pass_that_raises_is_named_with_its_module(self) -> None:
+        @module_pass(opt_level=0)
+        def fails(mod: IRModule, ctx: PassContext) -> IRModule:
+            raise ValueError("no good")
+
+        @module_pass(opt_level=0)
+        def around(mod: IRModule, ctx: PassContext) -> IRModule:
+            return fails(mod, ctx)
+
+        sequence = Sequential([*self.steps(1, 9), Sequential([fails])])
+        raised = bisect_passes(sequence, program(), self.is_right).raised
+        assert raised is not None
+        assert (raised.name, str(raised.error)) == ("fails", "no good")
+        assert str(raised) == f"fails raised ValueError: no good (module {__name__})"
+        assert "Relu" in str(raised.before)
+        inside = bisect_passes(around, program(), self.is_right).raised
+        assert inside is not None
+        assert (inside.name, inside.owner) == (
+            "fails",
+            None,
+        )  # it stands in no sequence, and is not registered
+
+    def test_our_passes_are_told_from_others(self) -> None:
+        owner = pass_owner("FoldConstant", Sequential([]))
+        assert owner is not None
+        assert owner.is_ours
+        assert owner.module == "intarsia.passes.fold_constant"
+        assert owner.package.startswith("intarsia ")
 
     def test_the_context_decides_what_runs(self) -> None:
         ctx = PassContext(disabled_pass=["step1"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.ir_programs import add, module, var
 from tests.transform_passes import add_relu, failing, first, program, second
 
-from intarsia.ir import Function, IRModule
+from intarsia.ir import Call, Constant, DType, Function, IRModule, Op, TensorType
 from intarsia.support.errors import UsageError, VerifyError
 from intarsia.transform import (
     Pass,
@@ -20,12 +22,22 @@ from intarsia.transform import (
 from intarsia.transform.instrument import (
     ChangeTracking,
     DumpIR,
+    PassChange,
     PassMemoryInstrument,
+    PassStatistics,
     PassTimingInstrument,
     PrintAfter,
     PrintBefore,
+    PrintChanged,
+    StopAfter,
     VerifyAfterPass,
 )
+
+
+def shifted(value: float) -> IRModule:
+    """A program that adds a constant of one value."""
+    x = var()
+    return module(x, body=add(x, Constant(np.full((2, 3), value, np.float32))))
 
 
 class TestTiming:
@@ -117,6 +129,21 @@ class TestVerify:
         ):
             Sequential([add_relu, unbind, first])(program())
 
+    def test_types_of_operator_calls_are_checked(self) -> None:
+        x = var()
+        wide = TensorType((7, 7), DType.FLOAT32)
+
+        @module_pass(opt_level=0)
+        def mistypes(mod: IRModule, ctx: PassContext) -> IRModule:
+            return module(x, body=Call(Op("Relu"), (x,), checked_type=wide))
+
+        with (
+            pytest.raises(VerifyError, match="annotated") as caught,
+            PassContext(instruments=[VerifyAfterPass()]),
+        ):
+            Sequential([mistypes, first])(program())
+        assert "broken by pass mistypes" in caught.value.__notes__
+
     def test_a_program_that_was_broken_before(self) -> None:
         function = program()["main"]
         broken = IRModule.from_expr(Function((), function.body))
@@ -150,6 +177,35 @@ class TestChanges:
         assert found == [("add_relu", True, True), ("catches", True, True), ("all", True, True)]
         assert [run.name for run in memory.runs] == ["add_relu", "catches", "all"]
 
+    def test_a_changed_constant_is_a_change(self) -> None:
+        tracking = ChangeTracking()
+
+        @module_pass(opt_level=0)
+        def double(mod: IRModule, ctx: PassContext) -> IRModule:
+            return shifted(2.0)
+
+        with PassContext(instruments=[tracking]):
+            double(shifted(1.0))
+        lines = tracking.changes[0].diff().splitlines()
+        changed = [line for line in lines if line[0] in "+-" and "Add(" in line]
+        assert [line[0] for line in changed] == ["-", "+"]
+        assert "unchanged" not in str(tracking)
+
+    def test_a_constant_that_comes_first_changes_no_other_line(self) -> None:
+        x = var()
+        sums = add(add(x, Constant(np.full((2, 3), 1, np.float32))), Constant(np.full((2, 3), 2, np.float32)))
+        before = module(x, body=sums)
+        after = module(x, body=add(Constant(np.full((2, 3), 3, np.float32)), sums))
+        diff = PassChange("p", before, after, is_innermost=True).diff()
+        assert [line for line in diff.splitlines() if line.startswith("-")] == [
+            "--- before p",
+            "-  %1",
+        ]
+
+    def test_another_program_with_the_same_text(self) -> None:
+        change = PassChange("rebuild", program(), program(), is_innermost=True)
+        assert str(change) == "# rebuild: another program with the same text"
+
     def test_each_pass_with_its_diff(self) -> None:
         tracking = ChangeTracking()
         with PassContext(instruments=[tracking]):
@@ -163,6 +219,71 @@ class TestChanges:
         added = [line for line in tracking.changes[1].diff().splitlines() if line.startswith("+ ")]
         assert sum("Relu" in line for line in added) >= 1
         assert str(tracking).startswith("# first: unchanged\n--- before add_relu\n+++ after add_relu\n")
+
+
+class TestContextsInsidePasses:
+    """Passes enter the context that they run under, and replace its instruments."""
+
+    @staticmethod
+    def re_entering() -> Pass:
+        @module_pass(opt_level=0)
+        def enters(mod: IRModule, ctx: PassContext) -> IRModule:
+            with PassContext.current():
+                return first(mod)
+
+        return Sequential([add_relu, enters, second], name="all")
+
+    def test_the_current_context_is_entered_again(self) -> None:
+        tracking, timing, memory = ChangeTracking(), PassTimingInstrument(), PassMemoryInstrument()
+        with PassContext(instruments=[tracking, timing, memory]):
+            self.re_entering()(program())
+        names = ["add_relu", "first", "enters", "second", "all"]
+        assert [item.name for item in tracking.changes] == names
+        assert [item.name for item in memory.runs] == names
+        assert [run.name for run in timing.runs] == ["all"]
+        assert [run.name for run in timing.runs[0].inner] == ["add_relu", "enters", "second"]
+
+    def test_an_instrument_in_a_context_inside(self) -> None:
+        tracking, timing, memory = ChangeTracking(), PassTimingInstrument(), PassMemoryInstrument()
+
+        @module_pass(opt_level=0)
+        def opens(mod: IRModule, ctx: PassContext) -> IRModule:
+            with PassContext(instruments=[tracking, timing, memory]):
+                return first(mod)
+
+        with PassContext(instruments=[tracking, timing, memory]):
+            Sequential([opens, second], name="all")(program())
+        assert [item.name for item in tracking.changes] == ["first", "opens", "second", "all"]
+        assert [item.name for item in memory.runs] == ["first", "opens", "second", "all"]
+        assert [run.name for run in timing.runs[0].inner] == ["opens", "second"]
+
+    def test_instruments_that_a_pass_replaces(self) -> None:
+        tracking, timing, memory = ChangeTracking(), PassTimingInstrument(), PassMemoryInstrument()
+
+        @module_pass(opt_level=0)
+        def replaces(mod: IRModule, ctx: PassContext) -> IRModule:
+            PassContext.current().override_instruments([tracking, timing, memory])
+            return first(mod)
+
+        with PassContext(instruments=[ChangeTracking(), PassTimingInstrument(), PassMemoryInstrument()]):
+            Sequential([replaces, second], name="all")(program())
+        assert [item.name for item in tracking.changes] == ["first", "second"]
+        assert [item.name for item in memory.runs] == ["first", "second"]
+        assert [run.name for run in timing.runs] == ["first", "second"]
+
+    def test_a_context_that_a_pass_has_left_by_an_exception(self) -> None:
+        tracking = ChangeTracking()
+
+        @module_pass(opt_level=0)
+        def recovers(mod: IRModule, ctx: PassContext) -> IRModule:
+            with suppress(ValueError), PassContext(instruments=[tracking]):
+                raises(mod)
+            return mod
+
+        with PassContext(instruments=[tracking]):
+            Sequential([recovers, second], name="all")(program())
+        assert [item.name for item in tracking.changes] == ["recovers", "second", "all"]
+        assert [name for name, _ in tracking.raised] == ["raises"]
 
 
 class TestMemory:
@@ -189,3 +310,38 @@ class TestMemory:
         assert found["borrows"].peak > (4 << 20) - freed
         assert found["both"].peak > (5 << 20) - freed
         assert memory.render().count("KiB") == 6
+
+
+class TestStatistics:
+    def test_operators_and_constants_before_and_after(self) -> None:
+        statistics = PassStatistics()
+
+        @module_pass(opt_level=0)
+        def shift(mod: IRModule, ctx: PassContext) -> IRModule:
+            return shifted(1.0)
+
+        with PassContext(instruments=[statistics]):
+            Sequential([first, shift, add_relu], name="all")(program())
+        runs = {run.name: run for run in statistics.runs}
+        assert not runs["first"].is_changed
+        assert runs["first"].change == ""
+        assert runs["shift"].change == "-Relu, +Add"
+        assert (runs["shift"].before.constant_bytes, runs["shift"].after.constant_bytes) == (0, 24)
+        assert runs["all"].change == "+Add"
+        assert [run.is_innermost for run in statistics.runs] == [True, True, True, False]
+
+
+class TestStopAfter:
+    def test_later_passes_do_not_run(self) -> None:
+        stop, tracking = StopAfter("first"), ChangeTracking()
+        with PassContext(instruments=[stop, tracking]):
+            Sequential([first, add_relu], name="all")(program())
+        assert stop.is_stopped
+        assert [item.name for item in tracking.changes] == ["first", "all"]
+
+
+def test_only_changed_programs_are_printed() -> None:
+    printed: list[str] = []
+    with PassContext(instruments=[PrintChanged(write=printed.append)]):
+        Sequential([first, add_relu, second], name="all")(program())
+    assert [text.splitlines()[0] for text in printed] == ["# after add_relu"]

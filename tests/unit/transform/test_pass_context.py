@@ -19,7 +19,7 @@ from intarsia.transform import (
     register_config_option,
 )
 from intarsia.transform.immutable_module import IMMUTABLE_MODULE
-from intarsia.transform.instrument import PassTimingInstrument
+from intarsia.transform.instrument import PassInstrument, PassTimingInstrument
 
 
 class TestContext:
@@ -40,6 +40,37 @@ class TestContext:
                 assert PassContext.current() is ctx
             assert PassContext.current() is ctx
         assert PassContext.current() is not ctx
+
+    def test_instruments_are_entered_once_by_a_context_that_is_entered_twice(self) -> None:
+        log: list[str] = []
+
+        class Notes(PassInstrument):
+            def enter_pass_ctx(self) -> None:
+                log.append("enter")
+
+            def exit_pass_ctx(self) -> None:
+                log.append("exit")
+
+        with PassContext(instruments=[Notes()]) as ctx:
+            with ctx:
+                pass
+            log.append("left")
+        assert log == ["enter", "left", "exit"]
+
+    def test_a_context_left_out_of_order(self) -> None:
+        default, outer, inner = PassContext.current(), PassContext(), PassContext()
+        outer.__enter__()
+        inner.__enter__()
+        with pytest.raises(UsageError, match="left before one that was entered inside it"):
+            outer.__exit__(None, None, None)
+        assert PassContext.current() is inner
+        inner.__exit__(None, None, None)
+        assert PassContext.current() is default
+
+    def test_a_context_left_that_was_not_entered(self) -> None:
+        with pytest.raises(UsageError, match="was not entered in this thread or task") as caught:
+            PassContext().__exit__(None, None, None)
+        assert caught.value.help.startswith("write `with PassContext(...):`")
 
     def test_threads_have_their_own(self) -> None:
         seen: list[int] = []
@@ -94,6 +125,8 @@ class TestContext:
 @dataclass(frozen=True)
 class UnrollOptions:
     steps: int = 1
+    ratio: float = 1.0
+    names: tuple[str, ...] = ()
 
 
 STEPS = register_config_option("test.steps", int, 7, "how many")
@@ -126,7 +159,29 @@ class TestConfig:
     def test_an_unknown_field_of_a_group(self) -> None:
         with pytest.raises(UsageError, match=r"config key 'test.options' has no field 'step'") as caught:
             PassContext(config={"test.options": {"step": 1}})
-        assert caught.value.help == "its fields: steps"
+        assert caught.value.help == "its fields: names, ratio, steps"
+
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            ({"steps": "three"}, "field 'steps' is 'three', expected a whole number"),
+            ({"steps": True}, "field 'steps' is True, expected a whole number"),
+            ({"steps": None}, "field 'steps' is None, expected a whole number"),
+            ({"ratio": "1"}, "field 'ratio' is '1', expected a number"),
+            ({"names": "abc"}, "field 'names' is 'abc', expected a list"),
+            (UnrollOptions(steps="three"), "field 'steps' is 'three'"),  # type: ignore[arg-type]  # the mistake
+        ],
+    )
+    def test_a_field_of_another_type(self, value: object, message: str) -> None:
+        with pytest.raises(UsageError, match=f"config key 'test.options': {message}") as caught:
+            PassContext(config={"test.options": value})
+        assert caught.value.help == "a group"
+
+    def test_fields_are_converted_as_values_are(self) -> None:
+        given = {"steps": np.int64(3), "ratio": 2, "names": ["a"]}
+        options = PassContext(config={"test.options": given}).option(OPTIONS)
+        assert options == UnrollOptions(3, 2.0, ("a",))
+        assert (type(options.steps), type(options.ratio)) == (int, float)
 
     def test_every_key_is_listed(self) -> None:
         keys = {option.key: option for option in PassContext.list_configs()}

@@ -76,12 +76,36 @@ def test_a_missing_predecessor(log: list[str]) -> None:
     ]
 
 
-def test_a_predecessor_that_is_disabled(log: list[str]) -> None:
+def test_a_predecessor_above_the_level_vetoes_nothing(log: list[str]) -> None:
     passes: list[Pass] = [named("annotate", log, opt_level=3), named("fuse", log, after=("annotate",))]
-    assert problems(passes, log) == [
+    Sequential(passes)(program())
+    assert log == ["fuse"]
+    Sequential(passes)(program(), PassContext(opt_level=3))
+    assert log == ["fuse", "annotate", "fuse"]
+
+
+def test_a_predecessor_in_a_sequence_above_the_level(log: list[str]) -> None:
+    inner = Sequential([named("annotate", log)], name="inner", opt_level=3)
+    Sequential([inner, named("fuse", log, after=("annotate",))])(program())
+    assert log == ["fuse"]
+
+
+def test_a_neighbour_above_the_level_vetoes_nothing(log: list[str]) -> None:
+    passes: list[Pass] = [
+        named("annotate", log, opt_level=3),
+        named("fuse", log, directly_after="annotate", directly_before="realize"),
+        named("realize", log, opt_level=3),
+    ]
+    Sequential(passes)(program())
+    assert log == ["fuse"]
+
+
+def test_a_predecessor_that_is_disabled(log: list[str]) -> None:
+    passes: list[Pass] = [named("annotate", log), named("fuse", log, after=("annotate",))]
+    assert problems(passes, log, PassContext(disabled_pass=["annotate"])) == [
         "fuse must come after annotate, which does not run: add annotate before it"
     ]
-    Sequential(passes)(program(), PassContext(opt_level=3))
+    Sequential(passes)(program())
     assert log == ["annotate", "fuse"]
 
 

@@ -195,3 +195,10 @@ def test_passes_that_change_nothing_do_not_look_at_the_program() -> None:
     large = AppendRelu(2_000)(program())
     sequence(program())  # regular expressions are compiled once
     assert python_calls(sequence, large) < python_calls(sequence, program()) + 1_000
+
+
+def test_nothing_is_no_pass() -> None:
+    with pytest.raises(
+        UsageError, match=r"a Sequential takes passes, got None \(a function that makes a pass"
+    ):
+        Sequential([None])  # type: ignore[list-item]  # the mistake

@@ -1,25 +1,25 @@
-"""Measuring schedules: on worker processes, from logs, and where the results are kept.
+"""Measure schedules on worker processes or replay them from logs, and keep the results.
 
 what is measured
-    schedule_measurement   what measuring a schedule has given
-    schedule_measurer      who measures: PoolMeasurer, ReplayMeasurer
-    callbacks              what happens to measurements: OnMeasured, RecordToFile
+    schedule_measurement   result of measuring a schedule
+    schedule_measurer      the protocol of PoolMeasurer and ReplayMeasurer
+    callbacks              callbacks called with measurements: OnMeasured, RecordToFile
 on worker processes
-    pool_measurer          builds side by side, runs one at a time
-    measure_options        how long, how often, with what limits
+    pool_measurer          builds in parallel, runs one at a time
+    measure_options        durations, sample counts and limits
     prepared_tasks, task_folder, task_contents, reference_result
-                           what workers read of a task, and what its kernels have to compute
+                           files of a task that workers read, with the expected outputs
     schedule_builder, build_schedule, schedule_kernel, code_size
-                           from a history to a kernel: the parent's side, the worker's, the compiler's
+                           from a history to a kernel: in the parent process, the worker, the compiler
     schedule_runner, run_schedule, loaded_task, loaded_schedule, run_timing
-                           from a kernel to its costs: the parent's side, the worker's
+                           from a kernel to its costs: in the parent process, the worker
 logs
     record_file, schedule_record, error_numbers
-                           v0.6 lines and measurements
+                           measurements as lines of the v0.6 log
     best_records, workload_distance
-                           the best of logs; workloads of other sizes
-    replay_measurer        answers from a log, without hardware
-    database_records       the same in the database of all measurements
+                           the best records of logs; workloads of other sizes
+    replay_measurer        measurements from a log, without hardware
+    database_records       measurements in the database
 """
 
 from intarsia.autoschedule.measuring.best_records import (

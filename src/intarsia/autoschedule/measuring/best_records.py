@@ -1,4 +1,4 @@
-"""The best of what was measured, out of logs."""
+"""Select the best records of measured schedules from logs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from intarsia.support.files import write_text
 from intarsia.target.target import Target
 
 _ALIASES: Final = MappingProxyType({"llvm": "cpu", "c": "cpu"})
-"""How TVM calls CPUs in its targets."""
+"""Names of CPU targets in TVM's logs, each with the device kind that it stands for."""
 
 Key: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class DistilledCounts:
-    """What distilling has given.
+    """Numbers of records that `distill` has read and kept.
 
     Attributes:
-        read: Records that were read, of both files.
-        kept: The best of each workload on each target.
+        read: Number of records that were read from both files.
+        kept: Number of records that were kept: the best of each workload on each target.
     """
 
     read: int
@@ -38,7 +38,7 @@ class DistilledCounts:
 
 
 def target_kind(target: Target | str) -> str:
-    """The device kind that a target's text begins with; what TVM calls llvm is "cpu"."""
+    """Return the device kind that a target's text begins with; TVM's "llvm" and "c" are "cpu"."""
     kind = str(target).partition(" ")[0]
     return _ALIASES.get(kind, kind)
 
@@ -49,17 +49,17 @@ def load_best_record(
     target: Target | str | None = None,
     include_compatible: bool = False,
 ) -> Record | None:
-    """The record of the best schedule in a file; None if none worked.
+    """Return the record of the best schedule in a file; None if no schedule worked.
 
-    All costs of a schedule that was measured several times count: their median does. After a confirmation its
-    winner is the best, until a schedule that is measured later is faster.
+    The cost of a schedule that was measured several times is the median of all its costs. After a
+    confirmation its winner is the best, until a schedule that is measured later is faster.
 
     Args:
-        path: The file.
-        workload_key: Whose; of all if not given.
-        target: Only those for its device kind; of all if not given.
-        include_compatible: Whether schedules of workloads that this one is a multiple of count too, their
-            costs times how much more there is to do (see `calc_workload_dis_factor`).
+        path: File of records.
+        workload_key: Key of the workload; records of every workload count if it is not given.
+        target: Target; records of its device kind count, of every kind if it is not given.
+        include_compatible: Whether schedules of workloads of which this one is a multiple count too, with
+            their costs multiplied by `calc_workload_dis_factor`.
 
     Raises:
         DatabaseError: The file cannot be read, or is damaged.
@@ -73,7 +73,7 @@ def best_record(
     target: Target | str | None = None,
     include_compatible: bool = False,
 ) -> Record | None:
-    """As `load_best_record`, of records that were read already."""
+    """Return the best record as `load_best_record` does, from records that were read already."""
     kind = None if target is None else target_kind(target)
     factors: dict[str, float] = {}
     best, least = None, inf
@@ -96,24 +96,24 @@ def distill(source: str | Path, destination: str | Path) -> DistilledCounts:
     """Keep the best record of each workload on each target.
 
     Args:
-        source: The file that is read.
-        destination: The file that is written, whole or not at all; what it has already takes part.
+        source: File that is read.
+        destination: File that is written, whole or not at all; the records that it holds already take part.
 
     Raises:
         DatabaseError: A file cannot be read, or is damaged.
         OutputError: The file system refused.
     """
-    found = load_records(source)
+    records = load_records(source)
     into = Path(destination)
     if into.exists():
-        found = (*load_records(into), *found)
-    best = best_of_each(found)
+        records = (*load_records(into), *records)
+    best = best_of_each(records)
     write_text(into, "".join(record_to_text(record) for record in best))
-    return DistilledCounts(len(found), len(best))
+    return DistilledCounts(len(records), len(best))
 
 
 def best_of_each(records: Iterable[Record]) -> tuple[Record, ...]:
-    """The best record of each workload key and target that has one, in the order in which these occur."""
+    """Return the best record of each workload key and target, in the order in which these occur."""
     best: dict[Key, tuple[float, Record]] = {}
     for same in _candidates(records):
         record, cost = same[-1], median_cost(*same)
@@ -126,7 +126,7 @@ def best_of_each(records: Iterable[Record]) -> tuple[Record, ...]:
 def _candidates(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
     """Yield the records of each schedule that can be the best of its task.
 
-    Earlier records than the last confirmation count only if nothing works from there on.
+    Records before the last confirmation count only if no schedule works from there on.
     """
     by_task: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
@@ -138,13 +138,13 @@ def _candidates(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
 
 
 def _by_schedule(records: Iterable[Record]) -> list[list[Record]]:
-    """The records that worked, those of one schedule together, if the newest of them did."""
-    found: dict[tuple[str, ...], list[Record]] = {}
+    """Return the working records of each schedule whose newest record works."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
-        found.setdefault(_identity(record), []).append(record)
+        groups.setdefault(_identity(record), []).append(record)
     return [
-        [each for each in same if not each.result.error_no]
-        for same in found.values()
+        [record for record in same if not record.result.error_no]
+        for same in groups.values()
         if not same[-1].result.error_no
     ]
 
@@ -158,7 +158,7 @@ def _task(record: Record) -> tuple[str, str, str]:
     return task.workload_key, task.target, str(task.layout_rewrite_option)
 
 
-def _factor(wanted: str | None, known: str, include_compatible: bool) -> float:
-    if wanted is None or wanted == known:
+def _factor(wanted: str | None, measured: str, include_compatible: bool) -> float:
+    if wanted is None or wanted == measured:
         return 1.0
-    return calc_workload_dis_factor(wanted, known) if include_compatible else inf
+    return calc_workload_dis_factor(wanted, measured) if include_compatible else inf

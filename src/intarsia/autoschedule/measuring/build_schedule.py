@@ -1,4 +1,4 @@
-"""What a worker does to build a schedule."""
+"""Build a schedule in a worker process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from intarsia.support.garbage_collection import pause_garbage_collection
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuiltSchedule:
-    """How a build ended.
+    """The outcome of a build.
 
     Attributes:
         outcome: OK, or what went wrong.
-        kernel: What was built; None of a failure.
-        seconds: What it took in the worker.
+        kernel: The kernel; None after a failure.
+        seconds: Seconds that the build took in the worker.
     """
 
     outcome: Outcome
@@ -35,28 +35,28 @@ class BuiltSchedule:
 
 
 BuildFunction: TypeAlias = Callable[[Path, Sequence[StepJson], int | None], BuiltSchedule]
-"""A function of a module: a task's folder, a history and the most stores (None: any number) -> a kernel."""
+"""Function of a module, called with a task's folder, a history and a limit of stores (None: no limit)."""
 
 
 def build_schedule(folder: Path, steps: Sequence[StepJson], most_stores: int | None = None) -> BuiltSchedule:
-    """Replay a history on the task of a folder, and compile what it leads to.
+    """Replay a history on the task of a folder, and compile the resulting loops.
 
     Args:
-        folder: Of the task.
-        steps: The history, as the log has it.
-        most_stores: See `compile_schedule`.
+        folder: Folder of the task.
+        steps: History in the form of the log.
+        most_stores: Limit of the stores after unrolling; see `compile_schedule`.
     """
     with pause_garbage_collection():
-        return _built(folder, steps, most_stores)
+        return _build(folder, steps, most_stores)
 
 
-def _built(folder: Path, steps: Sequence[StepJson], most_stores: int | None) -> BuiltSchedule:
+def _build(folder: Path, steps: Sequence[StepJson], most_stores: int | None) -> BuiltSchedule:
     start = perf_counter()
     program = TaskFolder(folder).program()
     try:
         state = LoopState.replay(program.dag, map(step_from_json, steps))
         chosen = with_state(program.dag, state, program.option)
-    except Exception as error:  # whatever it raises is a property of the schedule
+    except Exception as error:  # any exception is a property of the schedule
         return _failed(MeasureError.INSTANTIATION, error, start)
     try:
         kernel = compile_schedule(chosen, program.isa, most_stores, program.settings.context())

@@ -1,4 +1,4 @@
-"""What happens to measurements as they come."""
+"""Callbacks that are called with measurements as they are made."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from intarsia.native.loop_state.record import record_to_text
 from intarsia.support.files import output_error
 
 OnMeasured: TypeAlias = Callable[[SearchTask, Sequence[LoopState], Sequence[ScheduleMeasurement]], None]
-"""Given a task, states of it that were measured, and the measurement of each."""
+"""Called with a task, states of it that were measured, and the measurement of each state."""
 
 
 class RecordToFile:
     """Appends measurements to a v0.6 log, each record flushed: a kill loses at most the line being written.
 
-    The file may be there already: its records stay. A torn last line of a writer that was killed is removed
+    An existing file keeps its records. A torn last line of a writer that was killed is removed
     before the first record is written.
 
     Args:
-        path: The file.
-        on_torn: Told of a torn line that was removed.
+        path: File to append to.
+        on_torn: Callback, called with a torn line that was removed.
     """
 
     def __init__(self, path: str | Path, on_torn: Callable[[str], object] | None = None) -> None:
@@ -37,7 +37,7 @@ class RecordToFile:
     def __call__(
         self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
     ) -> None:
-        """Append what was measured.
+        """Append the measurements.
 
         Raises:
             OutputError: The file system refused.

@@ -1,4 +1,4 @@
-"""How much code a loop function comes to, before it is made."""
+"""Predict the code size of a loop function before code is generated."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from intarsia.transform import PassContext
 
 
 def stores_when_unrolled(module: IRModule, name: str, context: PassContext | None = None) -> int:
-    """How many stores a loop function has after `UnrollLoop`, which is not run: it would take its time.
+    """Return the number of stores that a loop function has after `UnrollLoop`, without unrolling its loops.
 
     Args:
-        module: Holds the function.
-        name: Of the function.
+        module: Module that holds the function.
+        name: Name of the function.
         context: Context of `UnrollLoop`, with its options; default: that of this thread.
     """
     context = PassContext.current() if context is None else context
@@ -26,7 +26,7 @@ def stores_when_unrolled(module: IRModule, name: str, context: PassContext | Non
 
 
 def _stores(function: PrimFunc) -> int:
-    """The stores, those in loops that are to be unrolled as often as they are written out."""
+    """Count the stores; a store in loops marked as unrolled counts once for each iteration."""
     count, copies = 0, [1]
     for visit in walk(function.body):
         match visit.event, visit.statement:

@@ -1,4 +1,4 @@
-"""Measurements of schedules in the database of all measurements."""
+"""Read and write measurements of schedules in the database of measurements."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ KIND: Final = "schedule"
 
 
 def schedule_workload(dag: ComputeDAG) -> str:
-    """The digest of what a DAG computes; names do not count."""
+    """Return the digest of a DAG's computation; names do not count."""
     return digest_text(("te", structural_key(dag)))
 
 
 def schedule_target(threads: int) -> str:
-    """The target that schedules are kept for."""
+    """Return the target under which schedules for a number of threads are stored."""
     return f"native -threads={threads}"
 
 
 def schedule_candidate(state: LoopState, layout: int) -> Candidate:
-    """A schedule as plain data.
+    """Return a schedule as plain data.
 
     Args:
-        state: With every split length chosen.
+        state: State with every split length chosen.
         layout: Number of the layout rewrite option.
     """
     steps: PlainData = [step_to_json(step) for step in state.transform_steps]
@@ -53,12 +53,12 @@ def schedule_candidate(state: LoopState, layout: int) -> Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScheduleDatabase:
-    """What was measured of schedules, by what is computed, threads and machine.
+    """Measurements of schedules by computation, number of threads and machine.
 
     Every method may raise DatabaseError.
 
     Attributes:
-        database: Holds it, beside other measurements.
+        database: Database that holds them among other measurements.
         host: This machine.
         settings: Settings of the passes on loops, under which schedules are built; default: those of this
             thread.
@@ -72,45 +72,47 @@ class ScheduleDatabase:
     def keep(
         self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
     ) -> None:
-        """Keep measurements; those of a schedule that is there already add to its own.
+        """Store measurements; a schedule that is stored already gets them as further measurements.
 
-        It is an OnMeasured.
+        The method is an OnMeasured.
         """
-        place = self._workload(task), schedule_target(task.hardware.num_cores), self.host.digest
+        key = self._workload(task), schedule_target(task.hardware.num_cores), self.host.digest
         records = [
-            MeasureRecord(*place, KIND, schedule_candidate(state, task.layout_rewrite_option).text, (each,))
-            for state, each in zip(states, map(_kept, measurements), strict=True)
+            MeasureRecord(
+                *key, KIND, schedule_candidate(state, task.layout_rewrite_option).text, (measurement,)
+            )
+            for state, measurement in zip(states, map(_kept, measurements), strict=True)
         ]
-        self._note(place[0], task)
+        self._note(key[0], task)
         self.database.commit_many(records)
 
     def _note(self, workload: str, task: SearchTask) -> None:
-        """Say once what the digests stand for."""
+        """Store the names behind the digests of the host and the workload, once each."""
         if workload not in self._noted:
             self.database.add_host(self.host)
             self.database.add_workload(workload, f"schedule of {task.dag.outputs[0].buffer.name}")
             self._noted.add(workload)
 
     def records(self, task: SearchTask) -> tuple[Record, ...]:
-        """All schedules of a task measured on this machine as records, oldest measurement first.
+        """Return all schedules of a task measured on this machine as records, oldest measurement first.
 
-        A schedule measured several times is one record with all costs that count.
+        A schedule measured several times is a single record with all costs that count.
         """
         target = schedule_target(task.hardware.num_cores)
-        found = [
-            each
-            for each in self.database.records_of(self._workload(task))
-            if (each.target, each.host, each.kind) == (target, self.host.digest, KIND)
+        stored = [
+            record
+            for record in self.database.records_of(self._workload(task))
+            if (record.target, record.host, record.kind) == (target, self.host.digest, KIND)
         ]
-        found.sort(key=lambda each: (each.timestamp, each.key))
-        records = (_record(task, each) for each in found)
+        stored.sort(key=lambda record: (record.timestamp, record.key))
+        records = (_record(task, record) for record in stored)
         return tuple(record for record in records if record is not None)
 
     def hints(self, task: SearchTask, k: int) -> tuple[LoopState, ...]:
-        """At most `k` schedules that were good on other machines, to be measured first on this one.
+        """Return at most `k` schedules that were good on other machines, to be measured first on this one.
 
-        They have no costs: what one costs elsewhere says nothing of here. Those that the task does not allow
-        are passed over.
+        They have no costs: costs of another machine do not hold on this one. Schedules that the task does not
+        allow are left out.
         """
         target = schedule_target(task.hardware.num_cores)
         hints = self.database.hints(self._workload(task), target, k, self.host.digest)
@@ -118,7 +120,10 @@ class ScheduleDatabase:
         return tuple(state for state in states if state is not None)
 
     def _workload(self, task: SearchTask) -> str:
-        """With given contents of placeholders or pass settings, on which times depend, it is another one."""
+        """Return the digest of a task's workload.
+
+        Given contents of placeholders and pass settings change it, because times depend on them.
+        """
         digest = schedule_workload(task.dag)
         parts = [*contents_parts(task), *self.settings.digest_parts]
         return digest_text((digest, *parts)) if parts else digest
@@ -132,7 +137,7 @@ def _kept(measured: ScheduleMeasurement) -> Measurement:
 
 
 def _record(task: SearchTask, kept: MeasureRecord) -> Record | None:
-    """What is kept as a record of the log; None of another layout option, or of what is no schedule."""
+    """Return a stored record as one of the log; None if its layout option differs or it is no schedule."""
     try:
         trace = json.loads(kept.trace)
         if trace["layout"] != task.layout_rewrite_option:
@@ -149,7 +154,7 @@ def _record(task: SearchTask, kept: MeasureRecord) -> Record | None:
 
 
 def _hinted(task: SearchTask, hint: Hint) -> LoopState | None:
-    """The schedule of a hint, whatever its layout option, with the ranges of all loops."""
+    """Return the schedule of a hint, whatever its layout option, with the ranges of all loops."""
     try:
         steps = map(step_from_json, json.loads(hint.trace)["steps"])
         return infer_bound(task.dag, LoopState.replay(task.dag, steps))

@@ -1,4 +1,4 @@
-"""How measuring ended, as numbers of the v0.6 log."""
+"""Translate measurement errors to numbers of the v0.6 log, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from intarsia.measure.measure_result import MeasureError
 
 UNKNOWN_NUMBER: Final = 8
-"""Whatever the log has no number for."""
+"""Number of errors for which the log has no number."""
 
 _NUMBERS: Final = MappingProxyType(
     {
@@ -26,10 +26,10 @@ _ERRORS: Final = MappingProxyType({number: error for error, number in _NUMBERS.i
 
 
 def error_number(error: MeasureError) -> int:
-    """The number of an error in the log: crashes and lack of memory have none of their own, so they are 8."""
+    """Return the number of an error in the log; crashes and lack of memory are 8."""
     return _NUMBERS.get(error, UNKNOWN_NUMBER)
 
 
 def error_of_number(number: int) -> MeasureError:
-    """The error of a number in the log; UNKNOWN for 8, and for numbers that the log does not know."""
+    """Return the error of a number in the log; UNKNOWN for 8 and for undefined numbers."""
     return _ERRORS.get(number, MeasureError.UNKNOWN)

@@ -1,4 +1,4 @@
-"""A built schedule in the process that runs it."""
+"""Load a built schedule in the process that runs it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from intarsia.native.execution.partial_loops import PartialLoops
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedSchedule:
-    """A kernel in memory, with the arrays of its task; leave it to give the memory of its code back.
+    """A kernel in memory, with the arrays of its task; as a context manager it frees its code on exit.
 
     Attributes:
-        task: Of which it writes the outputs.
+        task: Task whose outputs the kernel writes.
         function: The kernel.
-        call: Runs it once, on the threads of the task.
-        call_part: Runs a part of its parallel loops, given where to run them.
+        call: Function that runs the kernel once, on the threads of the task.
+        call_part: Function that runs a part of the kernel's parallel loops on the given pool.
     """
 
     task: LoadedTask
@@ -35,12 +35,12 @@ class LoadedSchedule:
         """Load a kernel for the arrays of its task; constants are packed as it reads them.
 
         Args:
-            task: Whose kernel it is.
+            task: Task of the kernel.
             built: The kernel.
-            operand_bytes: Calls take turns on copies of its operands of so many bytes together.
+            operand_bytes: Least number of bytes of the copies of the operands that calls cycle through.
 
         Raises:
-            ArtifactError: The object code is damaged, or uses what this machine has not.
+            ArtifactError: The object code is damaged, or needs features that this machine lacks.
             InputError: An array does not fit its parameter.
         """
         function = built.kernel.load()
@@ -50,8 +50,8 @@ class LoadedSchedule:
             for name in built.reads
         )
         outputs = tuple(output.array for output in task.outputs.values())
-        sets = task.turns(given, operand_bytes)
-        tables = cycle([CallTable((KernelCall(function, (*each, *outputs)),)) for each in sets])
+        sets = task.operand_sets(given, operand_bytes)
+        tables = cycle([CallTable((KernelCall(function, (*operands, *outputs)),)) for operands in sets])
         return cls(task, function, lambda: next(tables).run(task.pool), lambda part: next(tables).run(part))
 
     def __enter__(self) -> Self:

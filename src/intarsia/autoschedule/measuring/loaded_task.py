@@ -1,4 +1,4 @@
-"""A task in the process that runs its kernels: arrays in place, and the reference result at hand."""
+"""Load a task in the process that runs its kernels: its arrays and its reference result."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _GUARD_BYTE: Final = 0xA5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GuardedOutput:
-    """Memory for an output between two guards, and what is put there before a run.
+    """Memory for an output between two guards, and the contents that it gets before a run.
 
     Attributes:
-        array: Where kernels write.
-        memory: With the guards around it.
-        spoilt: Another value than expected for every element, so that nothing is right by chance.
+        array: Array that kernels write.
+        memory: Memory of the array with the guards around it.
+        spoilt: Array with a value other than the expected for every element, so that none is right by chance.
     """
 
     array: Array
@@ -45,21 +45,21 @@ class GuardedOutput:
 
     @classmethod
     def of(cls, expected: Array) -> Self:
-        """For an output of which the reference result is known."""
+        """Allocate memory for an output with the given reference result."""
         memory = allocate_aligned(expected.nbytes + 2 * _GUARD)
         inner = memory[_GUARD : _GUARD + expected.nbytes]
         return cls(inner.view(expected.dtype).reshape(expected.shape), memory, _unlike(expected))
 
     def spoil(self) -> None:
-        """Put wrong values everywhere, and the guards in place."""
+        """Fill the array with wrong values, and write the guards."""
         self.memory[:_GUARD] = self.memory[_GUARD + self.array.nbytes :] = _GUARD_BYTE
         np.copyto(self.array, self.spoilt)
 
     @property
     def is_guarded(self) -> bool:
-        """Whether nothing was written around the output."""
+        """Whether the guards around the output are intact."""
         around = self.memory[:_GUARD], self.memory[_GUARD + self.array.nbytes :]
-        return all(bool((each == _GUARD_BYTE).all()) for each in around)
+        return all(bool((guard == _GUARD_BYTE).all()) for guard in around)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,15 +67,15 @@ class LoadedTask:
     """A task with its arrays.
 
     Attributes:
-        contents: Of the placeholders, by name, aligned.
-        outputs: Where kernels write, by name, in the order of the DAG's outputs.
-        gate: What lets right results pass.
-        pool: Whose threads run kernels.
-        packed: Packed contents that were asked for last.
-        copies: Copies of operands that were asked for last, by the address of the operand.
-        limits: Differences up to which an output is right for sure, where there are such.
-        is_divisible: Whether a part of its loops can be run: no computed value is an integer, which could be
-            an address.
+        contents: Aligned contents of the placeholders by name.
+        outputs: Memory that kernels write, by name, in the order of the DAG's outputs.
+        gate: Reference result with its tolerances.
+        pool: Threads that run kernels.
+        packed: Packed contents that were used last.
+        copies: Copies of operands that were used last, by the address of the operand.
+        limits: Differences up to which an output is right for sure; None for an output without such a limit.
+        is_divisible: Whether a part of the loops can run alone: no computed value is an integer, which could
+            be an index into memory.
     """
 
     contents: dict[str, Array]
@@ -89,7 +89,7 @@ class LoadedTask:
 
     @classmethod
     def of_folder(cls, folder: TaskFolder) -> Self:
-        """The task of a folder that has a reference result."""
+        """Load the task of a folder that has a reference result."""
         gate = folder.gate()
         contents = {name: aligned_array(np.array(array)) for name, array in folder.contents().items()}
         pairs = zip(gate.names, gate.expected, strict=True)
@@ -105,45 +105,45 @@ class LoadedTask:
         return cls(contents, outputs, gate, _pool(program.threads), limits=limits, is_divisible=is_divisible)
 
     def packed_contents(self, packing: Packing) -> Array:
-        """The contents of a placeholder as a schedule reads them."""
+        """Return the contents of a placeholder in the packed layout that a schedule reads."""
         if packing not in self.packed:
             while len(self.packed) >= _KEPT_PACKED:
                 del self.packed[next(iter(self.packed))]
             self.packed[packing] = packing.pack(self.contents[packing.tensor_name])
         return self.packed[packing]
 
-    def turns(self, operands: tuple[Array, ...], size: int) -> list[tuple[Array, ...]]:
-        """Operands and copies of them, so many that they take at least `size` bytes together.
+    def operand_sets(self, operands: tuple[Array, ...], size: int) -> list[tuple[Array, ...]]:
+        """Return the operands and copies of them, enough to take at least `size` bytes together, 64 at most.
 
-        Calls that use them in turns find none of them in a cache of that size, as in a model, where other
-        kernels run in between. There are at most 64.
+        Calls that cycle through them find none of them in a cache of that size, as in a model, where other
+        kernels run in between.
         """
         count = min(_MOST_COPIES, -(-size // max(1, sum(array.nbytes for array in operands))))
         columns = [self._copies(array, max(1, count)) for array in operands]
         return list(zip(*columns, strict=True)) or [()]
 
     def _copies(self, array: Array, count: int) -> list[Array]:
-        """An array and count - 1 copies of it; those asked for last are kept."""
+        """Return an array and count - 1 copies of it; the copies used last are kept."""
         key = array.ctypes.data
-        known = self.copies.pop(key, [])
-        if not known or known[0] is not array:  # an array of before was at that address
-            known = [array]
-        while len(known) < count:
+        copies = self.copies.pop(key, [])
+        if not copies or copies[0] is not array:  # an earlier array had this address
+            copies = [array]
+        while len(copies) < count:
             copy: Array = allocate_aligned(array.nbytes).view(array.dtype).reshape(array.shape)
             np.copyto(copy, array)
-            known.append(copy)
+            copies.append(copy)
         while len(self.copies) >= _KEPT_PACKED:
             del self.copies[next(iter(self.copies))]
-        self.copies[key] = known
-        return known[:count]
+        self.copies[key] = copies
+        return copies[:count]
 
     def spoil_outputs(self) -> None:
-        """Before a run that is checked: nothing of an earlier result is left."""
+        """Overwrite the outputs before a checked run, so that nothing of an earlier result is left."""
         for output in self.outputs.values():
             output.spoil()
 
-    def checked(self) -> Outcome:
-        """Whether the outputs are those of the reference, and nothing around them was written."""
+    def check_outputs(self) -> Outcome:
+        """Compare the outputs with the reference, and check that their guards are intact."""
         for name, output in self.outputs.items():
             if not output.is_guarded:
                 return Outcome(MeasureError.WRONG_ANSWER, f'memory around output "{name}" was written')
@@ -153,17 +153,17 @@ class LoadedTask:
         return Outcome() if report.passed else Outcome(MeasureError.WRONG_ANSWER, report.message)
 
     def _is_surely_right(self) -> bool:
-        """Whether one look at each output shows that it is right; most are, and the gate takes its time."""
-        found = zip(self.outputs.values(), self.gate.expected, self.limits, strict=False)
+        """Whether every output is within the limit that needs no full check; the gate's check is slower."""
+        rows = zip(self.outputs.values(), self.gate.expected, self.limits, strict=False)
         return len(self.limits) == len(self.outputs) and all(
             limit is not None and is_surely_within(output.array, expected, limit)
-            for output, expected, limit in found
+            for output, expected, limit in rows
         )
 
 
 @functools.lru_cache(_KEPT_TASKS)
 def loaded_task(path: Path) -> LoadedTask:
-    """The task of a folder, read once in each process."""
+    """Return the task of a folder; it is read once in each process."""
     return LoadedTask.of_folder(TaskFolder(path))
 
 
@@ -173,7 +173,7 @@ def _pool(threads: int) -> ThreadPool:
 
 
 def _unlike(expected: Array) -> Array:
-    """Of every element another value: all bits turned, which no rounding error does."""
+    """Return an array with every bit of every element inverted, which no rounding error does."""
     if expected.dtype == np.bool_:
         return np.asarray(~expected)
     flat = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)

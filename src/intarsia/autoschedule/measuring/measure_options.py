@@ -1,4 +1,4 @@
-"""How schedules are measured: how long, how often, and what they may take."""
+"""Options of measuring schedules: durations, sample counts and limits."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from intarsia.support.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class RunTiming:
-    """How a schedule is timed by itself: a few milliseconds, less if it is hopeless.
+    """Timing of a single schedule: a few milliseconds, less if it is hopelessly slow.
 
     Attributes:
-        repeats: Samples taken if the time allows.
-        min_repeats: Samples taken whatever the time, unless it is hopeless.
-        sample_seconds: A sample times as many calls in a row as last at least this long.
-        max_seconds: Time for all samples.
-        clear_ratio: A schedule whose long calls take so many times as long as the best known one is clearly
-            slower: it is timed no more.
-        hopeless_ratio: A schedule that takes so many times as long as the best known one is timed no more.
+        repeats: Number of samples if the time allows.
+        min_repeats: Least number of samples, unless the schedule is hopelessly slow.
+        sample_seconds: Least duration of a sample in seconds; it times as many calls in a row as that takes.
+        max_seconds: Seconds for all samples.
+        clear_ratio: Ratio to the time of the best schedule above which a schedule with long calls is clearly
+            slower, and is timed no more.
+        hopeless_ratio: Ratio to the time of the best schedule above which any schedule is timed no more.
         flush_cache: Whether the caches are emptied before each sample, which is a single call then.
-        operand_bytes: Calls take turns on copies of the operands of at least so many bytes together, so that
-            caches of that size hold them no better than within a model; 0 for one copy.
+        operand_bytes: Least number of bytes of the copies of the operands that calls cycle through, so that
+            caches of that size hold them no better than within a model; 0 for no copies.
 
     Raises:
-        UsageError: A number that makes no sense.
+        UsageError: A number is out of range.
     """
 
     repeats: int = 8
@@ -54,7 +54,7 @@ class RunTiming:
 
     @property
     def policy(self) -> TimingPolicy:
-        """The samples as a policy; a schedule needs no warm-up, as it was called to check its result."""
+        """Timing policy of the samples; the check of the result was the warm-up."""
         return TimingPolicy(
             warmup_seconds=0.0,
             warmup_calls=1,
@@ -69,27 +69,27 @@ class RunTiming:
 RETIMING: Final = TimingPolicy(
     warmup_seconds=0.01, warmup_calls=2, repeats=21, min_repeats=7, min_repeat_seconds=0.004, max_seconds=0.3
 )
-"""How the best schedules are timed once more, in turns."""
+"""Timing policy of the interleaved measurement of the best schedules."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureOptions:
-    """How schedules are measured.
+    """Options of measuring schedules.
 
     Attributes:
-        timing: How each is timed by itself.
-        retiming: How the best are timed once more, in turns; the budget is of each.
-        build_seconds: Time that a build may take.
-        run_seconds: Time that a run may take, with the check of its result.
-        reference_seconds: Time that the reference result of a task may take.
-        memory_bytes: Memory that a build or a run may add, or None.
-        most_stores: Loops that come to more stores are refused (see `compile_schedule`), or None. 1024 are
-            about as much code as a first-level cache holds, and take LLVM a third of a second.
-        batch: So many are built before they are run, so that no build disturbs a run.
-        seed: Of random inputs.
+        timing: Timing of a single schedule.
+        retiming: Timing policy of the interleaved measurement of the best schedules; its time is for each.
+        build_seconds: Limit of the seconds of a build.
+        run_seconds: Limit of the seconds of a run, with the check of its result.
+        reference_seconds: Limit of the seconds of a task's reference result.
+        memory_bytes: Limit of the bytes that a build or a run may allocate, or None.
+        most_stores: Limit of the stores of unrolled loops (see `compile_schedule`), or None. 1024 are about
+            as much code as a first-level cache holds, and take LLVM a third of a second.
+        batch: Number of schedules that are built before they are run, so that no build disturbs a run.
+        seed: Seed of random inputs.
 
     Raises:
-        UsageError: A number that makes no sense.
+        UsageError: A number is out of range.
     """
 
     timing: RunTiming = field(default_factory=RunTiming)

@@ -1,4 +1,4 @@
-"""Estimating the time of a schedule from a part of its parallel loops."""
+"""Estimate the time of a schedule from a part of its parallel loops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def estimate_whole(
 
     Args:
         loaded: The schedule.
-        best_seconds: Seconds of the best schedule known; inf if there is none.
+        best_seconds: Seconds of the best schedule so far; inf if there is none.
         timing: Timing options; only long calls are estimated.
         clock: Clock in seconds.
     """

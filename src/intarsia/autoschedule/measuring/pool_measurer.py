@@ -1,4 +1,4 @@
-"""Measuring schedules on worker processes of this machine: built side by side, run one at a time."""
+"""Measure schedules on worker processes of this machine: build in parallel, run one at a time."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from intarsia.support.errors import ExecutionError, StoppedError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolMeasurer(ClosedOnExit):
-    """Builds schedules in several workers at a time, and runs them in one, while nothing is built.
+    """Builds schedules in several workers at a time, and runs them in one worker while nothing is built.
 
-    A schedule that raises, crashes, hangs or takes too much memory costs itself only. Each result is compared
+    A schedule that raises, crashes, hangs or takes too much memory affects no other. Each result is compared
     with the reference (see `reference_result`) before it is timed, so no wrong schedule has a cost. Use it in
     a `with` statement: workers and files end with it.
 
     Attributes:
         workers: Worker processes.
-        builder: Builds schedules.
-        runner: Runs what was built.
-        tasks: What workers read of tasks.
-        folder: Holds tasks; removed at the end.
-        batch: So many are built before they are run, so that no build disturbs a run.
+        builder: Builder of schedules.
+        runner: Runner of built schedules.
+        tasks: Files of tasks that workers read.
+        folder: Folder of the tasks; removed at the end.
+        batch: Number of schedules that are built before they are run, so that no build disturbs a run.
         on_measured: Callbacks that are called with each measurement of `measure` at once, so that it is kept
-            however this ends. Those of `remeasure` are reported by its caller, with the winner marked.
-        should_stop: Asked before each run; where it is true, measuring ends with a StoppedError.
-        wall_clock: Seconds since 1970.
+            however the run ends. The caller of `remeasure` reports its results, with the winner marked.
+        should_stop: Stop flag, called before each run; true ends the measuring with a StoppedError.
+        wall_clock: Clock that returns seconds since 1970.
     """
 
     workers: Workers
@@ -74,17 +74,18 @@ class PoolMeasurer(ClosedOnExit):
         should_stop: Callable[[], bool] = never,
         parent: Path | None = None,
     ) -> Self:
-        """Make a folder, and start workers.
+        """Create a folder, and start workers.
 
         Args:
-            isa: What code may use; kernels run on as many threads as the hardware of their task has cores.
-            options: How long, how often, with what limits.
-            workers: Builds at a time; default: as many as there are cores for us.
-            build: What builds a schedule: a function of a module, found there by workers.
-            on_measured: As the attribute.
-            on_wait: Called, with the process that holds the host, if another process builds or times.
-            should_stop: As the attribute.
-            parent: Where the folder is made; default: the system's folder for temporary files.
+            isa: Instruction set of the code; kernels run on as many threads as the hardware of their task has
+                cores.
+            options: Durations, sample counts and limits.
+            workers: Number of parallel builds; default: the number of cores that this process may use.
+            build: Function of a module that builds a schedule; workers import it by its name.
+            on_measured: Callbacks; see the attribute.
+            on_wait: Callback, called with the process that holds the host if another process builds or times.
+            should_stop: Stop flag; see the attribute.
+            parent: Folder in which the folder is created; default: the system's folder for temporary files.
         """
         limits = MeasureOptions() if options is None else options
         folder = RunFolder.open(parent)
@@ -103,18 +104,18 @@ class PoolMeasurer(ClosedOnExit):
         )
 
     def close(self) -> None:
-        """End the workers, whatever they do, and remove the files."""
+        """Stop the workers, also in the middle of a task, and remove the files."""
         self.workers.stop()
         self.folder.close()
 
     def prepare(self, pairs: Sequence[tuple[SearchTask, LoopState]]) -> None:
-        """Build states of several tasks side by side, with the reference results of the tasks.
+        """Build states of several tasks in parallel, with the reference results of the tasks.
 
-        `measure` then finds them built. What cannot be prepared is left to it, and so is what is left when
-        `should_stop` returns true.
+        `measure` then reuses the kernels. It builds and reports what failed here, and what was left when
+        `should_stop` returned true.
 
         Args:
-            pairs: Tasks, each with a state.
+            pairs: Pairs of a task and a state.
         """
 
         def build(pair: tuple[SearchTask, LoopState]) -> None:
@@ -134,20 +135,20 @@ class PoolMeasurer(ClosedOnExit):
         """See ScheduleMeasurer.measure.
 
         Raises:
-            StoppedError: `should_stop` says so, or the workers were stopped; see `on_measured`.
+            StoppedError: `should_stop` returned true, or the workers were stopped; see `on_measured`.
             ExecutionError: The reference result of the task cannot be computed.
         """
-        found: list[ScheduleMeasurement] = []
+        measurements: list[ScheduleMeasurement] = []
         for first in range(0, len(states), self.batch):
             group = states[first : first + self.batch]
-            path, built = self._built(task, group)
+            path, built = self._build(task, group)
             with _stoppable(), self.workers.running():
-                for state, each in zip(group, built, strict=True):
+                for state, schedule in zip(group, built, strict=True):
                     if self.should_stop():
                         raise _stopped()
-                    found.append(self._run(path, each))
-                    self._tell(task, [state], found[-1:])
-        return found
+                    measurements.append(self._run(path, schedule))
+                    self._report(task, [state], measurements[-1:])
+        return measurements
 
     def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
         """See ScheduleMeasurer.remeasure.
@@ -155,21 +156,21 @@ class PoolMeasurer(ClosedOnExit):
         Raises:
             StoppedError, ExecutionError: As `measure`.
         """
-        path, built = self._built(task, states)
-        kernels = [each.kernel for each in built if each.kernel is not None]
+        path, built = self._build(task, states)
+        kernels = [schedule.kernel for schedule in built if schedule.kernel is not None]
         with _stoppable(), self.workers.running():
             start = time.monotonic()
-            raced = iter(self.runner.run_in_turns(path, kernels) if kernels else ())
+            raced = iter(self.runner.run_interleaved(path, kernels) if kernels else ())
             seconds = (time.monotonic() - start) / max(1, len(kernels))
         return [
-            self._measurement(each, each.outcome, 0.0)
-            if each.kernel is None
-            else self._measurement(each, next(raced), seconds)
-            for each in built
+            self._measurement(schedule, schedule.outcome, 0.0)
+            if schedule.kernel is None
+            else self._measurement(schedule, next(raced), seconds)
+            for schedule in built
         ]
 
-    def _built(self, task: SearchTask, states: Sequence[LoopState]) -> tuple[Path, list[BuiltSchedule]]:
-        """The task's folder, and the kernels."""
+    def _build(self, task: SearchTask, states: Sequence[LoopState]) -> tuple[Path, list[BuiltSchedule]]:
+        """Build states; return the task's folder and the kernels."""
         with _stoppable(), self.workers.building():
             path = self.tasks.path_of(task)
             return path, self.builder.build(path, states)
@@ -186,16 +187,16 @@ class PoolMeasurer(ClosedOnExit):
             outcome.costs, outcome.error, outcome.message, built.seconds, seconds, self.wall_clock()
         )
 
-    def _tell(
-        self, task: SearchTask, states: Sequence[LoopState], found: Sequence[ScheduleMeasurement]
+    def _report(
+        self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
     ) -> None:
-        for tell in self.on_measured:
-            tell(task, states, found)
+        for callback in self.on_measured:
+            callback(task, states, measurements)
 
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Workers that were stopped end the measuring, and say nothing of a schedule."""
+    """Raise StoppedError if the workers were stopped; that is no failure of a schedule."""
     try:
         yield
     except (TaskStoppedError, CancelledError) as error:

@@ -1,4 +1,4 @@
-"""Tasks that workers can read: each written once, with its reference result."""
+"""Write tasks for workers to read, each once, with its reference result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from intarsia.transform import PassSettings
 
 
 def contents_parts(task: SearchTask) -> list[str]:
-    """What tells the given contents of a task's placeholders apart; names do not count."""
+    """Return digests of the given contents of a task's placeholders, by position; names do not count."""
     given = (
-        (place, task.task_inputs.get(each.buffer.name)) for place, each in enumerate(task.dag.placeholders)
+        (position, task.task_inputs.get(tensor.buffer.name))
+        for position, tensor in enumerate(task.dag.placeholders)
     )
-    return [f"{place} {digest_bytes(array.tobytes()).hex()}" for place, array in given if array is not None]
+    return [
+        f"{position} {digest_bytes(array.tobytes()).hex()}" for position, array in given if array is not None
+    ]
 
 
 @dataclass(eq=False)
@@ -28,11 +31,11 @@ class PreparedTasks:
     """Writes tasks into a folder.
 
     Attributes:
-        folder: Holds a folder for each task.
-        workers: Which compute reference results.
-        isa: What code may use.
-        seed: Of random contents.
-        reference_seconds: Time that a reference result may take.
+        folder: Folder that holds a folder for each task.
+        workers: Worker processes that compute reference results.
+        isa: Instruction set of the code.
+        seed: Seed of random contents.
+        reference_seconds: Limit of the seconds of a reference result.
         settings: Settings of the passes on loops; default: those of this thread.
     """
 
@@ -45,7 +48,7 @@ class PreparedTasks:
     _keys: dict[SearchTask, str] = field(default_factory=dict)
 
     def path_of(self, task: SearchTask) -> Path:
-        """The folder of a task, equal for equal computations on as many threads; made if it is not there.
+        """Return the folder of a task, written if missing; equal computations on as many threads share it.
 
         Raises:
             ExecutionError: The reference result cannot be computed.

@@ -1,4 +1,4 @@
-"""Files of records: the v0.6 log, one record a line."""
+"""Read and write files of records: the v0.6 log, one record a line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from intarsia.support.files import output_error
 
 @dataclass(frozen=True, slots=True)
 class LoadedRecords:
-    """What a file holds.
+    """The records of a file.
 
     Attributes:
-        records: In their order.
-        torn: The beginning of a last record whose writer was killed; "" if the file is whole.
+        records: Records in the order of the file.
+        torn: Beginning of a last record whose writer was killed; "" if the file is whole.
     """
 
     records: tuple[Record, ...]
@@ -25,10 +25,10 @@ class LoadedRecords:
 
 
 def read_record_file(path: Path) -> LoadedRecords:
-    """The records of a file; a last line without a line break that is no record is torn.
+    """Read the records of a file; a last line without a line break that is no record is torn.
 
     Raises:
-        DatabaseError: There is no such file, or another line is damaged; it says which.
+        DatabaseError: The file cannot be read, or another line is damaged; the message names it.
     """
     text = _text(path)
     whole, torn = text, ""
@@ -39,7 +39,7 @@ def read_record_file(path: Path) -> LoadedRecords:
 
 
 def load_records(path: str | Path) -> tuple[Record, ...]:
-    """The records of a file, those that TVM has written too; a torn last one is passed over.
+    """Read the records of a file, written by Intarsia or TVM; a torn last record is left out.
 
     Raises:
         DatabaseError: As `read_record_file`.
@@ -53,24 +53,24 @@ def save_records(path: str | Path, records: Iterable[Record]) -> None:
     Raises:
         OutputError: The file system refused.
     """
-    found = Path(path)
+    file_path = Path(path)
     try:
-        mend(found)
-        with found.open("a") as file:
+        mend(file_path)
+        with file_path.open("a") as file:
             for record in records:
                 file.write(record_to_text(record))
                 file.flush()
     except OSError as error:
-        raise output_error(found, error) from error
+        raise output_error(file_path, error) from error
 
 
 def mend(path: Path) -> str:
-    """Let a file end with a whole line, so that a record can follow.
+    """Make a file end with a whole line, so that a record can follow.
 
     A last line without a line break gets one if it is a record, and is removed if it is torn.
 
     Returns:
-        What was removed; "" if nothing.
+        The line that was removed; "" if there was none.
 
     Raises:
         OSError: The file system refused.

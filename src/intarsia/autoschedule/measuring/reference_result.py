@@ -1,4 +1,4 @@
-"""What a task's kernels have to compute, and how far they may be off.
+"""Compute the expected outputs of a task's kernels, and their tolerances.
 
 The reference is the loops as declared, compiled by LLVM: no state, no bounds, no pass on loops, on one
 thread. Only the last axis is moved inside of the sums, for LLVM to vectorise. The reference shares the
@@ -28,12 +28,12 @@ Array = npt.NDArray[Any]
 
 
 def reference_result(dag: ComputeDAG, contents: Mapping[str, Array], isa: Isa) -> dict[str, Array]:
-    """The outputs of a DAG, by name, in its order.
+    """Compute the outputs of a DAG by name, in its order.
 
     Args:
-        dag: What is computed.
-        contents: Of its placeholders, by name.
-        isa: What code may use.
+        dag: The computation.
+        contents: Contents of its placeholders by name.
+        isa: Instruction set of the code.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -46,11 +46,11 @@ def reference_result(dag: ComputeDAG, contents: Mapping[str, Array], isa: Isa) -
 
 
 def gate_of(dag: ComputeDAG, expected: Mapping[str, Array]) -> Gate:
-    """What lets right results of a DAG pass: the reference result, and tolerances as the rules of sums say.
+    """Return the gate of a DAG's results: the reference result, with tolerances from the lengths of its sums.
 
     Args:
-        dag: What is computed.
-        expected: Its outputs by name.
+        dag: The computation.
+        expected: Reference outputs by name.
     """
     names = tuple(tensor.buffer.name for tensor in dag.outputs)
     length, depth = longest_sum(dag), sums_in_a_row(dag)
@@ -60,12 +60,12 @@ def gate_of(dag: ComputeDAG, expected: Mapping[str, Array]) -> Gate:
 
 
 def longest_sum(dag: ComputeDAG) -> int:
-    """Terms of the longest reduction; 1 if there is none."""
+    """Return the number of terms of the longest reduction; 1 if there is no reduction."""
     return max(1, *(_terms(op) for op in dag.ops))
 
 
 def sums_in_a_row(dag: ComputeDAG) -> int:
-    """Reductions that follow one another on the longest path, at least 1."""
+    """Return the number of reductions on the path with the most of them, at least 1."""
     depth: dict[Operation, int] = {}
     for op in dag.ops:
         below = max((depth[tensor.op] for tensor in op.inputs), default=0)
@@ -78,7 +78,7 @@ def _terms(op: Operation) -> int:
 
 
 def _rounds_to_integers(op: Operation) -> bool:
-    """Whether it quantizes: a float next to the middle between two integers may go either way."""
+    """Whether an operation quantizes: a float near the middle between two integers may round either way."""
     if not isinstance(op, ComputeOp):
         return False
     is_narrow = any(dtype.is_integer and dtype.numpy.itemsize == 1 for dtype in op.dtypes)

@@ -1,4 +1,4 @@
-"""Answers from what was measured before, without hardware."""
+"""Replay measurements from a log, without hardware."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _UNKNOWN = ScheduleMeasurement((), MeasureError.UNKNOWN, "this schedule is not i
 
 
 class ReplayMeasurer:
-    """Says of schedules what a log says, so that a run is repeated with the same decisions.
+    """Returns the measurements of a log, so that a run is repeated with the same decisions.
 
-    A schedule is known by its history, or by the loops that it leads to. What was measured several times is
-    answered in the order of the log, the last answer again and again; what is not there fails as UNKNOWN.
+    A schedule is looked up by its history, or by the loops that it leads to. The measurements of a schedule
+    are returned in the order of the log, the last of them repeatedly. A schedule that the log lacks fails as
+    UNKNOWN.
 
     Args:
-        records: Of a log, or of a database, in the order in which they were measured.
+        records: Records of a log or of a database, in the order in which they were measured.
     """
 
     def __init__(self, records: Iterable[Record]) -> None:
@@ -53,7 +54,7 @@ class ReplayMeasurer:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     def _read_records(self, task: SearchTask) -> None:
-        """The loops of all records of a task; those that its DAG does not allow are passed over."""
+        """Replay the histories of a task's records, once; those that its DAG does not allow are left out."""
         if task.workload_key in self._read:
             return
         self._read.add(task.workload_key)

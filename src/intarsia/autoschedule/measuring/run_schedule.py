@@ -1,4 +1,4 @@
-"""What a worker does to run built schedules: check their results, and time them."""
+"""Run built schedules in a worker process: check their results, and time them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from intarsia.measure.timing.timing import TimingPolicy
 def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_seconds: float) -> Outcome:
     """Compare the result of a schedule with the reference, and time it.
 
-    If a part of its loops shows that it is clearly slower than the best schedule known, the estimate from the
-    part is its cost, and the result is not compared: such a schedule is never chosen.
+    If a part of its loops shows that it is clearly slower than the best schedule so far, the estimate from
+    the part is its cost, and the result is not compared: such a schedule is never chosen.
 
     Args:
-        folder: Of the task.
+        folder: Folder of the task.
         built: The kernel.
-        timing: How long, how often.
-        best_seconds: Of the best schedule known; inf if there is none.
+        timing: Durations and sample counts.
+        best_seconds: Seconds of the best schedule so far; inf if there is none.
     """
     task = loaded_task(folder)
     try:
         loaded = LoadedSchedule.load(task, built, timing.operand_bytes)
-    except Exception as error:  # whatever it raises is a property of the schedule
+    except Exception as error:  # any exception is a property of the schedule
         return failure_outcome(MeasureError.LOAD, error)
     with loaded:
         try:
@@ -45,50 +45,50 @@ def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_se
             start = perf_counter()
             loaded.call()
             seconds = perf_counter() - start
-            checked = task.checked()
-            if checked.error is not MeasureError.OK:
-                return checked
+            outcome = task.check_outputs()
+            if outcome.error is not MeasureError.OK:
+                return outcome
             return Outcome(costs=time_run(loaded.call, seconds, best_seconds, timing))
         except Exception as error:  # as above
             return failure_outcome(MeasureError.RUNTIME, error)
 
 
-def run_in_turns(
+def run_interleaved(
     folder: Path, built: Sequence[ScheduleKernel], policy: TimingPolicy, operand_bytes: int = 0
 ) -> list[Outcome]:
-    """Time schedules against one another in turns; each is compared with the reference before and after.
+    """Time schedules interleaved; each is compared with the reference before and after.
 
     Args:
-        folder: Of the task.
-        built: The kernels, each of which was right before.
-        policy: How long, how often; the budget is of each.
-        operand_bytes: As `RunTiming.operand_bytes`.
+        folder: Folder of the task.
+        built: Kernels whose results were right before.
+        policy: Durations and sample counts; the time is for each kernel.
+        operand_bytes: Bytes of copies of the operands; see `RunTiming.operand_bytes`.
     """
     task = loaded_task(folder)
     with ExitStack() as stack:
-        loaded = [stack.enter_context(LoadedSchedule.load(task, each, operand_bytes)) for each in built]
-        before = [_result(each) for each in loaded]
+        loaded = [stack.enter_context(LoadedSchedule.load(task, kernel, operand_bytes)) for kernel in built]
+        before = [_call_and_check(schedule) for schedule in loaded]
         right = {
-            str(place): each.call
-            for place, (each, outcome) in enumerate(zip(loaded, before, strict=True))
+            str(index): schedule.call
+            for index, (schedule, outcome) in enumerate(zip(loaded, before, strict=True))
             if outcome.error is MeasureError.OK
         }
         if not right:
             return before
         timings = time_interleaved(right, policy).timings
         return [
-            _after(each, outcome, timings[str(place)].samples if str(place) in timings else ())
-            for place, (each, outcome) in enumerate(zip(loaded, before, strict=True))
+            _outcome_after(schedule, outcome, timings[str(index)].samples if str(index) in timings else ())
+            for index, (schedule, outcome) in enumerate(zip(loaded, before, strict=True))
         ]
 
 
-def _result(loaded: LoadedSchedule) -> Outcome:
+def _call_and_check(loaded: LoadedSchedule) -> Outcome:
     loaded.task.spoil_outputs()
     loaded.call()
-    return loaded.task.checked()
+    return loaded.task.check_outputs()
 
 
-def _after(loaded: LoadedSchedule, before: Outcome, costs: tuple[float, ...]) -> Outcome:
-    """Whether what was right before the turns is so after them."""
-    outcome = before if before.error is not MeasureError.OK else _result(loaded)
+def _outcome_after(loaded: LoadedSchedule, before: Outcome, costs: tuple[float, ...]) -> Outcome:
+    """Check a schedule again after the timing; its costs count if it is still right."""
+    outcome = before if before.error is not MeasureError.OK else _call_and_check(loaded)
     return Outcome(costs=costs) if outcome.error is MeasureError.OK else outcome

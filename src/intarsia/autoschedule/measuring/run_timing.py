@@ -1,4 +1,4 @@
-"""Timing one schedule within a few milliseconds."""
+"""Time a schedule within a few milliseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.measure.timing.clock import MONOTONIC_CLOCK, Clock
 from intarsia.measure.timing.timing import MAX_CALLS, TimingPolicy, take_sample, take_samples
 
 _COLD_RATIO: Final = 1.5
-"""How much longer a first call takes at most than the others, if it takes long at all."""
+"""Limit of the ratio of a first call to later ones, for calls of `_LONG_SECONDS` or more."""
 _LONG_SECONDS: Final = 0.01
 
 
@@ -22,18 +22,18 @@ def time_run(
     timing: RunTiming,
     clock: Clock = MONOTONIC_CLOCK,
 ) -> tuple[float, ...]:
-    """The seconds of a call, a number a repetition; a single number for what is hopeless.
+    """Return the seconds of a call, a number for each sample; a single number for a hopelessly slow schedule.
 
     Args:
-        function: What is called; it has been called once.
-        first_seconds: What that call took.
-        best_seconds: Of the best schedule known; inf if there is none.
-        timing: How long, how often.
-        clock: Where the time is read from.
+        function: Function that runs the schedule; it has been called once.
+        first_seconds: Seconds of that first call.
+        best_seconds: Seconds of the best schedule so far; inf if there is none.
+        timing: Durations and sample counts.
+        clock: Clock in seconds.
     """
     limit = timing.hopeless_ratio * best_seconds
     if min(first_seconds, best_seconds) > timing.max_seconds:
-        # One call is longer than all samples of a short kernel: two of them tell which schedule is slower.
+        # One call is longer than all samples of a short kernel: two of them show which schedule is slower.
         limit = timing.clear_ratio * best_seconds
     if first_seconds > max(_COLD_RATIO * limit, _LONG_SECONDS):
         return (first_seconds,)

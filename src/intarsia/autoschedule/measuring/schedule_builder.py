@@ -1,4 +1,4 @@
-"""Building schedules in worker processes."""
+"""Build schedules in worker processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.step_record import step_to_json
 
 KEPT_KERNELS: Final = 256
-"""Kernels that are kept, because the best are measured again."""
+"""Number of kernels that are kept, because the best schedules are measured again."""
 
 Key: TypeAlias = tuple[Path, str]
 
@@ -37,10 +37,10 @@ class ScheduleBuilder:
     """Compiles schedules in workers, as many at a time as there are workers.
 
     Attributes:
-        workers: Where they are built.
-        function: What builds one: a function of a module.
-        options: With the limits of a build.
-        kept: The kernels that were made last.
+        workers: Worker processes that build.
+        function: Function of a module that builds a schedule.
+        options: Options, with the limits of a build.
+        kept: Kernels that were built last.
     """
 
     workers: Workers
@@ -49,32 +49,32 @@ class ScheduleBuilder:
     kept: dict[Key, BuiltSchedule] = field(default_factory=dict)
 
     def build(self, path: Path, states: Sequence[LoopState]) -> list[BuiltSchedule]:
-        """The kernels of states, in their order; those that were kept are not built again.
+        """Return the kernels of states, in their order; kernels that were kept are not built again.
 
         Args:
             path: Folder of the task.
-            states: With every split length chosen.
+            states: States with every split length chosen.
 
         Raises:
             TaskStoppedError, CancelledError, PoolBrokenError: The workers were stopped, or do not start.
         """
-        # What unrolls most takes longest: it comes first, so that no worker is left alone with it at the end.
-        order = sorted(range(len(states)), key=lambda place: -_unrolled(states[place]))
-        begun = {place: self._begin(path, states[place]) for place in order}
-        in_order = (begun[place] for place in range(len(states)))
-        return [self._finished(each) if isinstance(each, _Build) else each for each in in_order]
+        # The state that unrolls most takes longest: it comes first, so that no worker ends alone with it.
+        order = sorted(range(len(states)), key=lambda index: -_unrolled(states[index]))
+        begun = {index: self._begin(path, states[index]) for index in order}
+        in_order = (begun[index] for index in range(len(states)))
+        return [self._finish(build) if isinstance(build, _Build) else build for build in in_order]
 
     def _begin(self, path: Path, state: LoopState) -> BuiltSchedule | _Build:
         steps = [step_to_json(step) for step in state.transform_steps]
         key = path, json.dumps(steps)
-        known = self.kept.get(key)
-        if known is not None:
-            return known
+        kept = self.kept.get(key)
+        if kept is not None:
+            return kept
         limits = TaskLimits(self.options.build_seconds, self.options.memory_bytes)
         arguments = (path, steps, self.options.most_stores)
         return _Build(key, self.workers.start_build(self.function, arguments, limits), time.monotonic())
 
-    def _finished(self, begun: _Build) -> BuiltSchedule:
+    def _finish(self, begun: _Build) -> BuiltSchedule:
         built = self.workers.built(begun.future)
         if isinstance(built, Outcome):
             return BuiltSchedule(built, None, time.monotonic() - begun.start)

@@ -1,4 +1,4 @@
-"""From a state of a task's loops to its kernel."""
+"""Compile a state of a task's loops to a kernel."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ScheduleKernel:
     """The kernel of a schedule.
 
     Attributes:
-        kernel: Compiled.
+        kernel: The compiled kernel.
         reads: Names of the placeholders that it reads, in the order of its parameters; outputs follow them.
-        packings: How the contents of some of them are packed before they are passed.
+        packings: Packed layouts of placeholders whose contents are packed before they are passed.
     """
 
     kernel: CompiledKernel
@@ -41,21 +41,21 @@ class ScheduleKernel:
 def compile_schedule(
     chosen: ScheduledDag, isa: Isa, most_stores: int | None = None, context: PassContext | None = None
 ) -> ScheduleKernel:
-    """The kernel of a DAG with a state of its loops; it is for one use, so no cache is asked.
+    """Compile a DAG with a state of its loops; the kernel is for a single use, so it is not cached.
 
     Args:
         chosen: The DAG with its state.
-        isa: What code may use.
-        most_stores: Loops that come to more stores than that are refused before they cost much time: so
-            much code is slow to make, and no faster for it.
+        isa: Instruction set of the code.
+        most_stores: Limit of the stores after unrolling. Loops with more are refused before they are
+            unrolled: so much code is slow to compile, and runs no faster.
         context: Context of the passes on loops; default: that of this thread.
 
     Raises:
-        UsageError: The loops cannot be written.
+        UsageError: The state cannot be lowered to loops.
         CompileError: There is too much code, or no llvmlite, or it refuses the code.
     """
     context = PassContext.current().inner() if context is None else context
-    function = _passed(chosen.lowered(isa.caches), isa, most_stores, context)
+    function = _run_passes(chosen.lowered(isa.caches), isa, most_stores, context)
     emitted = emit_llvm(function, SYMBOL, isa)
     code = generate_object_code(emitted.text, isa)
     kernel = CompiledKernel(code, isa, parameters_of(function), emitted.scratch_bytes)
@@ -63,14 +63,14 @@ def compile_schedule(
     return ScheduleKernel(kernel, reads, chosen.packings)
 
 
-def _passed(function: PrimFunc, isa: Isa, most_stores: int | None, context: PassContext) -> PrimFunc:
-    """The loops after the passes on them."""
+def _run_passes(function: PrimFunc, isa: Isa, most_stores: int | None, context: PassContext) -> PrimFunc:
+    """Run the passes on loops."""
     module = IRModule({GlobalVar(_NAME): function})
-    for each in default_tir(isa.vector_bytes, isa.vector_registers).passes:
-        is_run = enablement(each.info, context).is_enabled
-        if most_stores is not None and is_run and isinstance(each, UnrollLoop):
+    for tir_pass in default_tir(isa.vector_bytes, isa.vector_registers).passes:
+        is_run = enablement(tir_pass.info, context).is_enabled
+        if most_stores is not None and is_run and isinstance(tir_pass, UnrollLoop):
             stores = stores_when_unrolled(module, _NAME, context)
             if stores > most_stores:
                 raise CompileError(f"these loops come to {stores} stores, more than {most_stores}")
-        module = each(module, context) if is_run else module
+        module = tir_pass(module, context) if is_run else module
     return module.prim_func(_NAME)

@@ -1,4 +1,4 @@
-"""What measuring a schedule has given; a failure is a value like any other."""
+"""The result of measuring a schedule; a failure is a value too."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class ScheduleMeasurement:
     """The measurement of one schedule.
 
     Attributes:
-        costs: Seconds of a call, one number a repetition; () of a failure.
-        error: How it ended.
-        message: What went wrong, for people; "" if nothing.
-        build_seconds: Time that building took.
-        run_seconds: Time that running took, with the check of the result.
-        timestamp: When it was finished, in seconds since 1970 (UTC).
-        is_confirmed: Whether it is that of the best finalist of a confirmation.
+        costs: Seconds of a call, a number for each sample; () after a failure.
+        error: OK, or the kind of failure.
+        message: Description of the failure for people; "" without a failure.
+        build_seconds: Seconds that the build took.
+        run_seconds: Seconds that the run took, with the check of the result.
+        timestamp: End of the measurement in seconds since 1970 (UTC).
+        is_confirmed: Whether the schedule is the best finalist of a confirmation.
     """
 
     costs: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Who measures schedules, as those who search see it."""
+"""The protocol by which a search measures schedules."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from intarsia.native.loop_state import LoopState
 
 
 class ScheduleMeasurer(Protocol):
-    """Measures states of a task; what goes wrong with one of them is its measurement."""
+    """Measures states of a task; the failure of a state is its measurement."""
 
     def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
-        """Measure each state once.
+        """Measure each state by itself.
 
         Args:
-            task: Whose DAG the states are of.
-            states: With every split length chosen.
+            task: The task; its DAG is that of the states.
+            states: States with every split length chosen.
 
         Returns:
             A measurement for each state, in their order.
@@ -26,13 +26,13 @@ class ScheduleMeasurer(Protocol):
         ...
 
     def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
-        """Measure a few states against one another: in turns, so that all meet the same disturbances.
+        """Measure a few states interleaved, so that a disturbance of the machine hits all of them.
 
         Args:
-            task: Whose DAG the states are of.
-            states: With every split length chosen; the best of a search, as a rule.
+            task: The task; its DAG is that of the states.
+            states: States with every split length chosen, usually the best of a search.
 
         Returns:
-            A measurement for each state, in their order; their costs can be compared.
+            A measurement for each state, in their order; their costs are comparable.
         """
         ...

@@ -1,4 +1,4 @@
-"""Measurements as records of the v0.6 log, and back."""
+"""Convert measurements to records of the v0.6 log, and back."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record, RecordResult
 
 FAILED_SECONDS: Final = 1e10
-"""What the log says that a failure costs, as the field writes it."""
+"""Seconds that the log records for a failure; TVM writes the same."""
 
 
 def record_of(task: SearchTask, state: LoopState, measured: ScheduleMeasurement) -> Record:
-    """A measurement as a record; the message of a failure is not part of it."""
+    """Return a measurement as a record; the message of a failure is not part of it."""
     costs = measured.costs if measured.is_ok else (FAILED_SECONDS,)
     seconds = measured.build_seconds + measured.run_seconds
     result = RecordResult(costs, error_number(measured.error), seconds, int(measured.timestamp))
@@ -25,7 +25,7 @@ def record_of(task: SearchTask, state: LoopState, measured: ScheduleMeasurement)
 
 
 def measurement_of(record: Record) -> ScheduleMeasurement:
-    """The measurement of a record; all the time that it took counts as that of the run."""
+    """Return the measurement of a record; all the time that it took counts as that of the run."""
     result = record.result
     error = error_of_number(result.error_no)
     costs = () if result.error_no else result.costs
@@ -39,6 +39,6 @@ def measurement_of(record: Record) -> ScheduleMeasurement:
 
 
 def median_cost(*records: Record) -> float:
-    """The median of the costs of all records that worked; inf if none did."""
+    """Return the median of the costs of all records that worked; inf if none did."""
     costs = [cost for record in records if not record.result.error_no for cost in record.result.costs]
     return statistics.median(costs) if costs else inf

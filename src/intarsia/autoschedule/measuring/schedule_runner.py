@@ -1,4 +1,4 @@
-"""Running built schedules in a worker process, one at a time."""
+"""Run built schedules in a worker process, one at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 from intarsia.autoschedule.measuring.measure_options import MeasureOptions
-from intarsia.autoschedule.measuring.run_schedule import run_in_turns, run_schedule
+from intarsia.autoschedule.measuring.run_schedule import run_interleaved, run_schedule
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.workers import TaskLimits, Workers
@@ -17,13 +17,13 @@ from intarsia.measure.workers import TaskLimits, Workers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScheduleRunner:
-    """Checks and times kernels; nothing is built meanwhile, and whoever calls this has the host to itself.
+    """Checks and times kernels; the caller holds the host, so that nothing is built meanwhile.
 
     Attributes:
         workers: Worker processes; one of them runs the kernels.
-        options: How they are timed, and with what limits.
-        best: Seconds of the best schedule of each task, by its folder: what is hopeless beside it is not
-            timed for long.
+        options: Durations, sample counts and limits.
+        best: Seconds of the best schedule of each task, by its folder; a schedule that is hopelessly slower
+            is not timed for long.
     """
 
     workers: Workers
@@ -31,12 +31,12 @@ class ScheduleRunner:
     best: dict[Path, float] = field(default_factory=dict)
 
     def run(self, path: Path, kernel: ScheduleKernel, *, by_itself: bool = False) -> Outcome:
-        """How the run of one kernel ended.
+        """Check and time a kernel; return the outcome.
 
         Args:
             path: Folder of the task.
-            kernel: Of a schedule.
-            by_itself: Whether it is timed in full, however good others are.
+            kernel: Kernel of a schedule.
+            by_itself: Whether it is timed in full, however fast the best schedule is.
 
         Raises:
             TaskStoppedError, CancelledError, PoolBrokenError: The worker was stopped, or does not start.
@@ -48,12 +48,12 @@ class ScheduleRunner:
             self.best[path] = min(self.best.get(path, inf), statistics.median(outcome.costs))
         return outcome
 
-    def run_in_turns(self, path: Path, kernels: Sequence[ScheduleKernel]) -> list[Outcome]:
-        """How kernels that run in turns ended, each; if all fail together, each is run by itself.
+    def run_interleaved(self, path: Path, kernels: Sequence[ScheduleKernel]) -> list[Outcome]:
+        """Check and time kernels interleaved; if that fails as a whole, run each by itself.
 
         Args:
             path: Folder of the task.
-            kernels: Of schedules.
+            kernels: Kernels of schedules.
 
         Raises:
             TaskStoppedError, CancelledError, PoolBrokenError: As `run`.
@@ -61,7 +61,7 @@ class ScheduleRunner:
         options = self.options
         arguments = (path, tuple(kernels), options.retiming, options.timing.operand_bytes)
         seconds = (options.run_seconds + options.retiming.max_seconds) * len(kernels)
-        outcomes = self.workers.run(run_in_turns, arguments, replace(self._limits, seconds=seconds))
+        outcomes = self.workers.run(run_interleaved, arguments, replace(self._limits, seconds=seconds))
         if not isinstance(outcomes, Outcome):
             return outcomes
         return [self.run(path, kernel, by_itself=True) for kernel in kernels]

@@ -1,4 +1,4 @@
-"""What a task's kernels are run on: the contents of its placeholders."""
+"""Generate the contents of a task's placeholders, on which its kernels are run."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from intarsia.native.te import ComputeOp, ExternOp, Operation
 Array = npt.NDArray[Any]
 
 _INTEGERS: Final = 8
-"""Random integers are below this, or what they may index."""
+"""Upper limit (exclusive) of random integers; it is less where they index a shorter axis."""
 
 
 def task_contents(task: SearchTask, seed: int = 0) -> dict[str, Array]:
-    """Arrays for all placeholders of a task, by name.
+    """Return arrays for all placeholders of a task, by name.
 
-    Those given with the task are used; other floats are standard normal, booleans are even, and integers are
-    from 0 to 7, or less where tensors are indexed by what they hold.
+    Arrays given with the task are used. Other floats are standard normal, booleans are true half of the time,
+    and integers are from 0 to 7, or less where they index a shorter axis.
 
     Args:
-        task: What is computed.
-        seed: Equal seeds give equal arrays, in every process.
+        task: The task.
+        seed: Seed; equal seeds give equal arrays in every process.
     """
     generator = np.random.default_rng(seed)
     below = min(_INTEGERS, smallest_indexed(task.dag))
-    made = {
+    arrays = {
         tensor.buffer.name: _random(tensor.shape, tensor.dtype, below, generator)
         for tensor in task.dag.placeholders
     }
-    return made | dict(task.task_inputs)
+    return arrays | dict(task.task_inputs)
 
 
 def smallest_indexed(dag: ComputeDAG) -> int:
-    """The smallest extent of which an index depends on the contents of a tensor; very large if none does."""
+    """Return the smallest extent of an axis whose index is read from a tensor; very large without any."""
     extents = [
         extent
         for op in dag.ops

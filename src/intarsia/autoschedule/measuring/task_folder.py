@@ -1,4 +1,4 @@
-"""Tasks in folders: what worker processes read, once each."""
+"""Store tasks in folders that worker processes read."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _KEPT: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskProgram:
-    """What workers build schedules of.
+    """The computation that workers build schedules for.
 
     Attributes:
-        dag: What is computed.
-        isa: What code may use.
-        threads: How many run it.
-        option: What happens to placeholders whose layout is free.
+        dag: The computation.
+        isa: Instruction set of the code.
+        threads: Number of threads that run it.
+        option: Layout rewrite option for placeholders whose layout is free.
         settings: Settings of the passes on loops.
     """
 
@@ -51,7 +51,7 @@ class TaskProgram:
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """A task as workers find it.
+    """The folder of a task, from which workers read it.
 
     Attributes:
         path: The folder.
@@ -66,10 +66,10 @@ class TaskFolder:
         """Write a task with the contents of its placeholders; `add_reference` comes next.
 
         Args:
-            path: A folder that is not there yet.
-            task: What is computed.
-            isa: What code may use.
-            seed: Of random contents.
+            path: Folder that does not exist yet.
+            task: The task.
+            isa: Instruction set of the code.
+            seed: Seed of random contents.
             settings: Settings of the passes on loops; default: those of this thread.
 
         Raises:
@@ -95,15 +95,15 @@ class TaskFolder:
         write_arrays(self.path, _EXPECTED, reference_result(program.dag, self.contents(), program.isa))
 
     def program(self) -> TaskProgram:
-        """What is built; read once in each process."""
+        """Return the stored computation; it is read once in each process."""
         return _program(self.path)
 
     def contents(self) -> Mapping[str, Array]:
-        """The contents of the placeholders by name, mapped from the file."""
+        """Return the contents of the placeholders by name, mapped from the file."""
         return read_arrays(self.path, _GIVEN)
 
     def gate(self) -> Gate:
-        """The reference result, and what counts as equal to it."""
+        """Return the reference result with its tolerances."""
         return gate_of(self.program().dag, read_arrays(self.path, _EXPECTED))
 
 
@@ -114,5 +114,5 @@ def _program(path: Path) -> TaskProgram:
 
 
 def add_reference(path: Path) -> None:
-    """Add the reference result to the task in a folder: what a worker is asked to do."""
+    """Add the reference result to the task in a folder; a worker calls it."""
     TaskFolder(path).add_reference()

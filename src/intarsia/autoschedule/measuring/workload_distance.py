@@ -1,4 +1,4 @@
-"""How far a workload is from one that a schedule was found for."""
+"""Compare the size of a workload with that of a measured one."""
 
 from __future__ import annotations
 
@@ -8,39 +8,38 @@ from math import inf
 from typing import TypeGuard
 
 
-def calc_workload_dis_factor(wanted: str, known: str) -> float:
-    """By how much more is to be done than was measured, if the workloads differ in sizes that divide.
+def calc_workload_dis_factor(wanted: str, measured: str) -> float:
+    """Return by which factor a workload is larger than a measured one; inf if they are not compatible.
 
-    Names must be equal, and arguments alike: a number must be a multiple of the known one, zeros stand for
-    zeros, and anything else must be equal. The factor is the product of the quotients; inf if these
-    workloads have nothing to do with each other.
+    Names must be equal. A number must be a multiple of the measured one, a zero must meet a zero, and any
+    other argument must be equal. The factor is the product of the quotients.
 
     Args:
-        wanted: The key of a workload: a JSON list of a name and arguments.
-        known: The key of the workload that was measured.
+        wanted: Key of a workload: a JSON list of a name and arguments.
+        measured: Key of the workload that was measured.
     """
-    mine, others = _parts(wanted), _parts(known)
-    if mine is None or others is None:
-        return 1.0 if wanted == known else inf
-    if len(mine) != len(others) or mine[:1] != others[:1]:
+    wanted_parts, measured_parts = _parts(wanted), _parts(measured)
+    if wanted_parts is None or measured_parts is None:
+        return 1.0 if wanted == measured else inf
+    if len(wanted_parts) != len(measured_parts) or wanted_parts[:1] != measured_parts[:1]:
         return inf
     factor = 1.0
-    for one, other in zip(mine[1:], others[1:], strict=True):
-        if not (_is_number(one) and _is_number(other)):
-            if one != other or isinstance(one, bool) is not isinstance(other, bool):
+    for left, right in zip(wanted_parts[1:], measured_parts[1:], strict=True):
+        if not (_is_number(left) and _is_number(right)):
+            if left != right or isinstance(left, bool) is not isinstance(right, bool):
                 return inf
-        elif one == 0 or other == 0:
-            if one != other:
+        elif left == 0 or right == 0:
+            if left != right:
                 return inf
-        elif one % other:
+        elif left % right:
             return inf
         else:
-            factor *= one // other
+            factor *= left // right
     return factor
 
 
 def _parts(key: str) -> list[object] | None:
-    """Name and arguments, those of lists within one after the other; None of what is no list."""
+    """Return name and arguments with inner lists flattened; None if the key is no list."""
     try:
         data = json.loads(key)
     except ValueError:
@@ -49,11 +48,11 @@ def _parts(key: str) -> list[object] | None:
 
 
 def _flat(values: list[object]) -> Iterator[object]:
-    for each in values:
-        if isinstance(each, list):
-            yield from ("[", *_flat(each), "]")
+    for value in values:
+        if isinstance(value, list):
+            yield from ("[", *_flat(value), "]")
         else:
-            yield each
+            yield value
 
 
 def _is_number(value: object) -> TypeGuard[int]:

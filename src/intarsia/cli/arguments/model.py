@@ -1,4 +1,4 @@
-"""Model arguments: an .onnx file, zoo:NAME, or an artifact, with an optional @TOOLCHAIN."""
+"""Model arguments: an .onnx file, program text (.txt), zoo:NAME, or an artifact, maybe with @TOOLCHAIN."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _ZIP_MAGIC: Final = b"PK\x03\x04"
 _ONNX_SUFFIX: Final = ".onnx"
+_TEXT_SUFFIX: Final = ".txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ModelArgument:
         if self.is_zoo:
             return self.source.removeprefix(ZOO_PREFIX)
         path = Path(self.source)
-        return path.stem if path.suffix == _ONNX_SUFFIX else path.name
+        return path.stem if path.suffix in (_ONNX_SUFFIX, _TEXT_SUFFIX) else path.name
 
     @property
     def is_zoo(self) -> bool:
@@ -93,6 +94,12 @@ class ModelArgument:
         """
         from intarsia.frontend.onnx import from_onnx
 
+        if not self.is_zoo and Path(self.source).suffix == _TEXT_SUFFIX:
+            from intarsia.driver.program_file import read_program
+
+            if shapes:
+                raise UsageError("--shape is for ONNX models", help="change the types in the program text")
+            return read_program(Path(self.source))
         if self.is_zoo:
             from intarsia.frontend.zoo import build_model
 

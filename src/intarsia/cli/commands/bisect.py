@@ -9,6 +9,7 @@ import typer
 from intarsia.cli.arguments.completion import complete_pass_text, complete_pipeline
 from intarsia.cli.arguments.options import Inputs, Model, Seed, Shapes, Threads, Toolchain
 from intarsia.cli.console.console import Console
+from intarsia.cli.reports.pass_error import pass_error
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
 from intarsia.support.errors import UsageError, VerificationError
@@ -18,7 +19,7 @@ from intarsia.target.reference import REFERENCE
 if TYPE_CHECKING:
     from intarsia.measure.pass_bisection import PassBisection, Verdict
     from intarsia.transform import Sequential
-    from intarsia.transform.bisection import BisectedPass, Bisection
+    from intarsia.transform.bisection import BisectedPass, Bisection, RaisedPass
 
 HEADERS = ("pass", "program", "result", "max error", "what is wrong")
 DEFAULT_PIPELINE = "default_heuristic"
@@ -107,27 +108,43 @@ def _sequence(pipeline: str | None, passes: list[str]) -> Sequential:
 def _report(model: str, name: str, bisected: PassBisection) -> Report:
     bisection = bisected.bisection
     rows = [(item, _verdict(item, bisected)) for item in bisection.passes]
+    raised = bisection.raised
     document = {
         "model": model,
         "passes": [_record(item, verdict) for item, verdict in rows],
         "guilty": None if bisection.guilty is None else bisection.guilty.name,
         "diff": "" if bisection.guilty is None else bisection.guilty.change.diff(),
         "raised": None if bisection.error is None else str(bisection.error),
+        "raised_by": None if raised is None else _raised_record(raised),
         "runs": bisection.evaluations,
         "reference": bisected.reference,
     }
     chosen = None if bisection.guilty is None else bisection.passes.index(bisection.guilty)
-    table = Table(HEADERS, tuple(_cells(item, verdict) for item, verdict in rows), frozenset({3}), chosen)
+    cells = [_cells(item, verdict) for item, verdict in rows]
+    if raised is not None:
+        cells.append((raised.name, "raised", NOTHING, NOTHING, type(raised.error).__name__))
+    table = Table(HEADERS, tuple(cells), frozenset({3}), chosen)
     blocks: list[Block] = [table, f"reference result: {bisected.reference}"]
     if bisection.guilty is not None:
         if bisection.error is not None:
-            blocks.append(f"a later pass has failed: {bisection.error}")
+            blocks.append(f"a later pass has failed: {bisection.error if raised is None else raised}")
         blocks += ["", f"what {bisection.guilty.name} changed:", bisection.guilty.change.diff()]
         problem = f"{bisection.guilty.name} is the first pass of {name} after which the program is wrong"
         return Report(document, tuple(blocks), VerificationError(problem, help="see what it changed above"))
     if bisection.error is not None:
-        raise bisection.error
+        return Report(document, tuple(blocks), pass_error(bisection.error, raised))
     return Report(document, (*blocks, _nothing_wrong(bisection)))
+
+
+def _raised_record(raised: RaisedPass) -> dict[str, Any]:
+    owner = raised.owner
+    return {
+        "name": raised.name,
+        "type": type(raised.error).__name__,
+        "text": getattr(raised.error, "problem", str(raised.error)),
+        "module": None if owner is None else owner.module,
+        "package": (owner.package or None) if owner is not None else None,
+    }
 
 
 def _nothing_wrong(bisection: Bisection) -> str:

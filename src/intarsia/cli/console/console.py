@@ -49,6 +49,8 @@ class Console:
             return
         self._print_blocks(report.blocks)
         if report.error is not None:
+            if self.flags.debug and report.error.__cause__ is not None:
+                self._err.write("".join(traceback.format_exception(report.error.__cause__)))
             self._print_error(report.error)
 
     def fail(self, error: IntarsiaError) -> None:

@@ -18,7 +18,7 @@ from intarsia.collage.function_cover import FunctionCover
 from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import HOST, gather_partition_specs
 from intarsia.collage.placement.placement import KIND, Placement
-from intarsia.collage.search_placements import SearchedPartitions
+from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.driver.baselines import baseline_targets, engines, whole_name
 from intarsia.driver.explain.function import ChosenPartition
 from intarsia.driver.explain.run import borders, explain_functions

@@ -11,7 +11,7 @@ from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import KIND, Partition, Placement, stable_nodes
-from intarsia.collage.search_placements import SearchedPartitions
+from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.function import ChosenPartition, explain_function

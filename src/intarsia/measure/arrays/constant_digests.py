@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from intarsia.ir import Constant, IRModule, post_order
-from intarsia.ir.canonical import constant_digest
+from intarsia.ir.constant_digest import constant_digest
 from intarsia.target.cpu import usable_cores
 
 LARGE: Final = 1 << 20

@@ -69,31 +69,50 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     """
     chosen = options or PlanOptions()
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, isa.machine.line_bytes)
-    lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
-    costs = relative_costs(isa, chosen.threads)
-    store = WeightStore(chosen.weights, isa.caches, costs)
-    sequence = KernelSequence(
+    sequence = _empty_sequence(line, isa, chosen, alignment)
+    rule_groups = _add_groups(sequence, line, chosen)
+    results = sequence.plain_results(line.results)
+    sequence.drop_unneeded(results)
+    arena, size = _arena(sequence, results, alignment)
+    return RegionPlan(
+        tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size, rule_groups
+    )
+
+
+def _empty_sequence(line: StraightLine, isa: Isa, options: PlanOptions, alignment: int) -> KernelSequence:
+    """Return a sequence without kernels for the values of a region."""
+    lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if options.blocked else 0
+    costs = relative_costs(isa, options.threads)
+    return KernelSequence(
         list(line.values),
         lanes,
         alignment,
-        chosen.convolutions,
-        store,
-        chosen.libraries,
+        options.convolutions,
+        WeightStore(options.weights, isa.caches, costs),
+        options.libraries,
         read_plain(line) if lanes else frozenset(),
         costs=costs,
     )
-    joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
+
+
+def _add_groups(sequence: KernelSequence, line: StraightLine, options: PlanOptions) -> dict[str, RuleGroup]:
+    """Add a kernel for each fusion group, or compute it in place where it only joins, cuts or permutes.
+
+    Returns:
+        Groups of the fusion rules by their keys.
+    """
+    joined, shuffles = joinable_steps(line), channel_shuffles(line) if sequence.lanes else {}
     cut = cut_steps(line, sorted(joined))
     special = {line.steps[position].outputs[0]: position for position in (*joined, *cut, *shuffles)}
     called = [
         position
         for position, step in enumerate(line.steps)
-        if chosen.libraries.product(step, line.values) is not None
+        if options.libraries.product(step, line.values) is not None
     ]
-    alone = {*special.values(), *called} if chosen.fused else range(len(line.steps))
-    by_rule = fusion_groups(line, alone, attention=chosen.attention)
+    alone = {*special.values(), *called} if options.fused else range(len(line.steps))
+    by_rule = fusion_groups(line, alone, attention=options.attention)
     keys = [group_key(steps, line.values) for steps in by_rule]
-    for steps, group in _decided_groups(line, alone, chosen, by_rule, keys):
+    for steps, group in _decided_groups(line, alone, options, by_rule, keys):
         position, in_place = special.get(steps[-1].outputs[0], -1), group.decision.in_place
         if in_place and position in joined and sequence.join_in_place(steps[-1]):
             continue
@@ -101,13 +120,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
             continue
         if not in_place or position not in shuffles or not sequence.permute_in_place(shuffles[position]):
             sequence.add(steps, group)
-    results = sequence.plain_results(line.results)
-    sequence.drop_unneeded(results)
-    arena, size = _arena(sequence, results, alignment)
-    rule_groups = dict(zip(reversed(keys), map(_rule_group, reversed(by_rule)), strict=True))
-    return RegionPlan(
-        tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size, rule_groups
-    )
+    return dict(zip(reversed(keys), map(_rule_group, reversed(by_rule)), strict=True))
 
 
 def _decided_groups(

@@ -9,7 +9,7 @@ from intarsia.ir.prim_func import Allocate, Buffer, For, ForKind, Load, MemorySc
 
 
 @dataclass(slots=True)
-class Lifetime:
+class BufferLifetime:
     """The live range of a buffer, in step numbers of a walk.
 
     Attributes:
@@ -42,10 +42,10 @@ class _OpenLoop:
 
     loop: For
     begin: int
-    used: list[Lifetime] = field(default_factory=list)
+    used: list[BufferLifetime] = field(default_factory=list)
 
 
-def lifetimes(body: Statement) -> list[Lifetime]:
+def lifetimes(body: Statement) -> list[BufferLifetime]:
     """Return the live ranges of the buffers that are allocated in a statement, in program order.
 
     Left out are registers, buffers that are not used, and those allocated in loops that are not serial.
@@ -66,8 +66,8 @@ class _Walker:
         loops: Loops that the walk is in, outermost first.
     """
 
-    all: list[Lifetime] = field(default_factory=list)
-    in_scope: dict[Buffer, tuple[Lifetime, int]] = field(default_factory=dict)
+    all: list[BufferLifetime] = field(default_factory=list)
+    in_scope: dict[Buffer, tuple[BufferLifetime, int]] = field(default_factory=dict)
     loops: list[_OpenLoop] = field(default_factory=list)
 
     def step(self, statement: Statement, event: Event, time: int) -> None:
@@ -84,7 +84,7 @@ class _Walker:
             case Allocate(buffer=buffer), Event.ENTER:
                 is_inner = any(open_loop.loop.kind is not ForKind.SERIAL for open_loop in self.loops)
                 if buffer.scope is not MemoryScope.REGISTER and not is_inner:
-                    life = Lifetime(buffer)
+                    life = BufferLifetime(buffer)
                     self.all.append(life)
                     self.in_scope[buffer] = life, len(self.loops)
             case Allocate(buffer=buffer), Event.LEAVE:

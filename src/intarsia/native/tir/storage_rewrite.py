@@ -24,7 +24,7 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
-from intarsia.native.tir.buffer_lifetime import Lifetime, lifetimes
+from intarsia.native.tir.buffer_lifetime import BufferLifetime, lifetimes
 from intarsia.native.tir.rewriting import (
     Access,
     Indices,
@@ -152,7 +152,7 @@ def _with_shared_memory(body: Statement) -> Statement:
     return inside
 
 
-def _assign_slots(lifetimes: list[Lifetime]) -> list[_Slot]:
+def _assign_slots(lifetimes: list[BufferLifetime]) -> list[_Slot]:
     """Assign buffers to memory slots, in the order in which they become live: linear scan."""
     slots: list[_Slot] = []
     # First fit in the order of begins takes no more slots than buffers of a scope and type are live at once.

@@ -21,7 +21,7 @@ from intarsia.ir import (
     Var,
     post_order,
 )
-from intarsia.op.device_call import Placement, is_device_copy, is_shape_operator, placement_of
+from intarsia.op.device_call import DeviceCallPlacement, is_device_copy, is_shape_operator, placement_of
 from intarsia.passes.devices.device_domains import Domain, FieldsDomain, FunctionDomain, Site, main_leaf
 from intarsia.passes.devices.device_flow import DeviceFlow, Source, is_everywhere
 from intarsia.passes.devices.indivisible_functions import insides, is_indivisible, marks_of
@@ -188,7 +188,7 @@ class _FlowBuilder:
         else:
             self._add_function_call(call)
 
-    def _add_placement(self, call: Call, placement: Placement) -> None:
+    def _add_placement(self, call: Call, placement: DeviceCallPlacement) -> None:
         source = self.flow.sources[call.args[0]]
         if placement.constrain_body:
             self._constrain(source, Site(placement.device, call, self.owner))

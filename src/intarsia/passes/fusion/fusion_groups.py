@@ -7,11 +7,11 @@ expression, and no path leaves a group and comes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from intarsia.ir import Call, Op, TupleGetItem
+from intarsia.ir import Call, Expr, Op, TupleGetItem
 from intarsia.op import OpPatternKind
 from intarsia.passes.fusion.fusion_graph import FusionGraph
 
@@ -38,6 +38,20 @@ class _Limits(NamedTuple):
 
     between: OpPatternKind
     end: tuple[OpPatternKind, ...]
+
+
+class MissedFusion(NamedTuple):
+    """Two operators that stay apart.
+
+    Attributes:
+        call: The operator whose result the other uses.
+        user: The operator through which all uses of the result go.
+        reason: Why they stay apart.
+    """
+
+    call: Expr
+    user: Expr
+    reason: str
 
 
 class FusionGroups:
@@ -76,6 +90,35 @@ class FusionGroups:
         for node in range(len(self._leader)):
             groups.setdefault(self._group(node), []).append(node)
         return tuple(self._without_outer_fields(group) for group in groups.values())
+
+    def missed(self) -> Iterator[MissedFusion]:
+        """The operators that stay apart from the operators that use their results, each with the reason.
+
+        Opaque operators are left out: they are fused with nothing.
+        """
+        for node, is_operator in enumerate(self._is_operator):
+            is_candidate = is_operator and self._graph.kinds[node] is not OpPatternKind.OPAQUE
+            end = self._tree.dominator(node) if is_candidate else None
+            if end is None or not self._is_operator[end] or self._group(node) == self._group(end):
+                continue
+            yield MissedFusion(self._graph.nodes[node], self._graph.nodes[end], self._reason(node, end))
+
+    def _reason(self, node: int, end: int) -> str:
+        """Why two operators are in two groups."""
+        path = self._path(node, end)
+        limits = [limits for phase in _Round if (limits := self._limits(node, end, phase)) is not None]
+        if not limits:
+            kinds = (self._graph.kinds[index].name.lower() for index in (node, end))
+            return f"operators of the kinds {' and '.join(kinds)} are not fused"
+        too_many = f"together they would be more than max_depth={self._max_depth} operators"
+        device = self._graph.nodes[end].virtual_device
+        if path is None:
+            return too_many
+        if any(self._graph.nodes[item].virtual_device != device for item in path):
+            return "they are on different devices"
+        if not any(self._is_allowed(path, end, item) for item in limits):
+            return "an operator between them, or the group of the second, is of a kind that is not fused"
+        return too_many
 
     def _without_outer_fields(self, group: list[int]) -> tuple[int, ...]:
         nodes = {self._graph.nodes[node] for node in group}

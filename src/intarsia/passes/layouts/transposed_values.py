@@ -69,10 +69,12 @@ class TransposedValues:
 
     Attributes:
         has_converted: Whether some operator has changed its layout.
+        declined: Calls of the function that keep their layout, or need values as they were; with the reason.
     """
 
     def __init__(self, operators: frozenset[str], is_last: bool) -> None:
         self.has_converted = False
+        self.declined: dict[Call, str] = {}
         self._operators, self._is_last = operators, is_last
         self._held: dict[Expr, _Held] = {}
         self._placed: dict[tuple[Expr, Order, VirtualDevice], Expr] = {}
@@ -139,7 +141,14 @@ class TransposedValues:
                 return converted
         if is_random(call) or not call.args:
             return self._plain(call)
-        return self._moved(call) or self._plain(call)
+        moved = self._moved(call)
+        if moved is None and any(self._is_transposed(arg) for arg in call.args):
+            self.declined[call] = "needs values in their layout before: a transpose stays in front of it"
+        return moved or self._plain(call)
+
+    def _is_transposed(self, arg: Expr) -> bool:
+        """Whether a transpose of a value is held back that is no constant."""
+        return self._held[arg].order is not None
 
     def _transpose(self, call: Call, order: Order) -> _Held:
         source = call.args[0]
@@ -157,6 +166,9 @@ class TransposedValues:
         """An operator of ONNX as one channels last."""
         rank = _rank(call.args[0])
         if rank is None or layouts_of(rank) is None or not isinstance(call.checked_type, TensorType):
+            axes = "its rank is unknown" if rank is None else f"a value of {rank} axes has none"
+            reason = axes if rank is None or layouts_of(rank) is None else "its result is no single tensor"
+            self.declined[call] = f"keeps its layout: {reason}"
             return None
         order = channels_last(rank)
         data = self._permuted(call.args[0], order, call)

@@ -35,8 +35,8 @@ class Channels:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
-    """One operator that stands for an operator of each branch.
+class ParallelStage:
+    """An operator that replaces one operator of each parallel branch.
 
     Attributes:
         op: The operator.
@@ -57,7 +57,9 @@ _SCALAR_ARGUMENTS = frozenset({"Clip"})
 """Operators whose other arguments cannot be one number per channel."""
 
 
-def following_stage(before: Sequence[Call], calls: Sequence[Call], channels: Channels) -> Stage | None:
+def following_stage(
+    before: Sequence[Call], calls: Sequence[Call], channels: Channels
+) -> ParallelStage | None:
     """The operator that does for all branches what `calls` do for one each; None if there is none.
 
     Args:
@@ -82,7 +84,7 @@ def following_stage(before: Sequence[Call], calls: Sequence[Call], channels: Cha
     arguments = tuple(item for item in merged if item is not None)
     if len(arguments) != len(merged):
         return None
-    return Stage(first.op, first.attrs, position, arguments, first.span)
+    return ParallelStage(first.op, first.attrs, position, arguments, first.span)
 
 
 def _position(call: Call, data: Expr) -> int:

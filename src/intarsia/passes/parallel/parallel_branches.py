@@ -28,8 +28,9 @@ from intarsia.ir.scope import Scope, place
 from intarsia.op.infer import typed
 from intarsia.op.node import OUTPUTS
 from intarsia.passes.functions.sealed import is_sealed
-from intarsia.passes.parallel.channel_arguments import Channels, Stage, following_stage
+from intarsia.passes.parallel.channel_arguments import Channels, ParallelStage, following_stage
 from intarsia.support.errors import UsageError
+from intarsia.transform import DiagnosticLevel, DiagnosticNote, PassContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class _Group:
     """
 
     shared: Expr
-    stages: tuple[Stage, ...]
+    stages: tuple[ParallelStage, ...]
     branches: tuple[tuple[Call, ...], ...]
     channels: Channels
 
@@ -79,7 +80,9 @@ def check_branch_count(min_num_branches: int) -> None:
         )
 
 
-def combine_parallel(function: Function, operator: ParallelOperator, min_num_branches: int) -> Function:
+def combine_parallel(
+    function: Function, operator: ParallelOperator, min_num_branches: int, ctx: PassContext
+) -> Function:
     """Combine every group of at least that many parallel calls in one scope, on one device.
 
     The operators that follow are combined as well, as long as each branch continues with the same one, whose
@@ -90,6 +93,12 @@ def combine_parallel(function: Function, operator: ParallelOperator, min_num_bra
     Linear in the program.
     """
     candidates = _candidates(function, operator)
+    for calls in candidates.values():
+        if 1 < len(calls) < min_num_branches:
+            count = f"there are {len(calls)}, min_num_branches={min_num_branches}"
+            text = f"is not combined with parallel calls: {count}"
+            notes = [DiagnosticNote(call, "has the same input") for call in calls[1:]]
+            ctx.diagnose(calls[0], DiagnosticLevel.MISSED, text, notes)
     if not any(len(calls) >= min_num_branches for calls in candidates.values()):
         return function
     users = _Users.of(function)
@@ -161,7 +170,7 @@ def _grown(calls: tuple[Call, ...], operator: ParallelOperator, users: _Users) -
     """A group of calls, with what follows them equally."""
     channels = Channels(operator.channel_axis, tuple(map(operator.outputs, calls)), _rank(calls[0]))
     first = calls[0]
-    stages = [Stage(first.op, first.attrs, 0, operator.arguments(calls), first.span)]
+    stages = [ParallelStage(first.op, first.attrs, 0, operator.arguments(calls), first.span)]
     branches = [calls]
     while True:
         following = tuple(user for user in map(users.next_call, branches[-1]) if user is not None)

@@ -43,9 +43,13 @@ class LowerPrecision:
     Args:
         dtype: The narrow type, in place of float32.
         kind: Treatment of an operator.
+
+    Attributes:
+        declined: Calls that keep float32 because of a constant that the type cannot hold; with that.
     """
 
     def __init__(self, dtype: DType, kind: Callable[[Op], PrecisionKind]) -> None:
+        self.declined: dict[Call, Constant] = {}
         self._dtype, self._kind = dtype, kind
         self._done: dict[Expr, Expr] = {}
         self._is_narrow: set[Expr] = set()
@@ -120,7 +124,9 @@ class LowerPrecision:
         if not computed or (kind is PrecisionKind.FOLLOW and not self._is_narrow.issuperset(computed)):
             return None
         constants = (arg for i, arg in enumerate(call.args) if i in positions and isinstance(arg, Constant))
-        if not all(self._narrow_constant(constant) for constant in constants):
+        wide = next((constant for constant in constants if self._narrow_constant(constant) is None), None)
+        if wide is not None:
+            self.declined[call] = wide
             return None
         narrow = (self._narrow(arg) if i in positions else self._wide(arg) for i, arg in enumerate(call.args))
         return self._typed_call(call, tuple(narrow))

@@ -58,7 +58,7 @@ def load_kernel(source: KernelSource, blob: bytes | None) -> OpenVinoKernel | Op
         if not port.is_plain:
             raise CompileError(f"openvino cannot compile this: {port.name!r} is no tensor of numbers")
     _IN_THIS_PROCESS.is_used = True
-    compiled = None if blob is None else import_model(blob, source)
+    compiled = None if blob is None else import_model(blob, model, source)
     compiled = compiled or compile_model(model, source)
     refuse_unmet_options(compiled, Target(source.target), only_results=True)
     metadata = {item.key: item.value for item in model.metadata_props}

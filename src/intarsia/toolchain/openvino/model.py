@@ -17,7 +17,7 @@ from __future__ import annotations
 import io
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
@@ -36,9 +36,16 @@ from intarsia.toolchain.openvino.message import openvino_message
 from intarsia.toolchain.openvino.properties import model_options
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto
+    from onnx import GraphProto, ModelProto, ValueInfoProto
 
 _IN_MEMORY = "*/_ORT_MEM_ADDR_/*"
+
+_LEAST_CACHED: Final = 256
+"""Entries of the cache of code for shapes that every model with symbolic dimensions gets."""
+_CACHED_OF_OPERATOR: Final = 4
+"""Entries for each operator besides."""
+_MOST_CACHED: Final = 5000
+"""Entries that OpenVINO has without a limit."""
 
 
 def compile_model(model: ModelProto, source: KernelSource, *, is_profiled: bool = False) -> Any:
@@ -52,7 +59,7 @@ def compile_model(model: ModelProto, source: KernelSource, *, is_profiled: bool 
     Raises:
         CompileError: OpenVINO refuses it.
     """
-    options = model_options(Target(source.target)) | ({"PERF_COUNT": "YES"} if is_profiled else {})
+    options = _options(source, model) | ({"PERF_COUNT": "YES"} if is_profiled else {})
     _give_weights(model, source)
     try:
         read = _core().read_model(model.SerializeToString())
@@ -73,12 +80,32 @@ def export_model(compiled: Any) -> bytes:
     return exported.getvalue() if isinstance(exported, io.BytesIO) else bytes(exported)
 
 
-def import_model(blob: bytes, source: KernelSource) -> Any | None:
+def import_model(blob: bytes, model: ModelProto, source: KernelSource) -> Any | None:
     """The `CompiledModel` that was exported; None if the blob is damaged or of another version."""
     try:
-        return _core().import_model(blob, "CPU", model_options(Target(source.target)))
+        return _core().import_model(blob, "CPU", _options(source, model))
     except RuntimeError:
         return None
+
+
+def _options(source: KernelSource, model: ModelProto) -> dict[str, str]:
+    """Return OpenVINO's properties for a source; the cache of code for shapes has a limit.
+
+    OpenVINO generates code for each new shape and keeps it: a thousand shapes of a small network took 300
+    MiB more, and its own limit of 5000 entries was not reached. This one is enough for dozens of shapes of
+    any network.
+    """
+    options = model_options(Target(source.target))
+    if any(port.type.tensor_type.HasField("shape") and _is_open(port) for port in model.graph.input):
+        operators = len(model.graph.node)
+        options["CPU_RUNTIME_CACHE_CAPACITY"] = str(
+            min(_LEAST_CACHED + _CACHED_OF_OPERATOR * operators, _MOST_CACHED)
+        )
+    return options
+
+
+def _is_open(port: ValueInfoProto) -> bool:
+    return any(not dim.HasField("dim_value") for dim in port.type.tensor_type.shape.dim)
 
 
 def _refuse_dynamic_on_one_thread(read: Any, threads: int) -> None:

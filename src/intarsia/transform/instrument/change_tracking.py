@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from intarsia.ir import IRModule
+from intarsia.ir.printer import print_module
+from intarsia.transform.instrument.open_runs import OpenRuns
 from intarsia.transform.instrument.pass_instrument import PassInstrument
 from intarsia.transform.pass_info import PassInfo
 
@@ -34,14 +36,23 @@ class PassChange:
     def diff(self, context: int = 3) -> str:
         """The change as a unified diff of program texts, "" if there is none; rendered on demand.
 
+        Constants stand in it with the start of their digests instead of numbers: a changed value is a
+        changed line, and a further constant does not change the lines of the others.
+
         Args:
             context: Unchanged lines around a changed one.
         """
         if not self.is_changed:
             return ""
-        texts = (str(self.before).splitlines(), str(self.after).splitlines())
+        texts = (_lines(self.before), _lines(self.after))
         lines = unified_diff(*texts, f"before {self.name}", f"after {self.name}", lineterm="", n=context)
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """The diff; without one, a line with the reason."""
+        if not self.is_changed:
+            return f"# {self.name}: unchanged"
+        return self.diff() or f"# {self.name}: another program with the same text"
 
 
 class ChangeTracking(PassInstrument):
@@ -49,27 +60,39 @@ class ChangeTracking(PassInstrument):
 
     Attributes:
         changes: One entry a run, in the order in which the passes returned.
+        raised: The passes that an exception had left open at the end of the context, innermost first: name,
+            and the program that the pass was given.
     """
 
     def __init__(self) -> None:
         self.changes: list[PassChange] = []
-        self._open: list[tuple[IRModule, int, str]] = []
+        self.raised: list[tuple[str, IRModule]] = []
+        self._open: OpenRuns[tuple[str, IRModule, int]] = OpenRuns()
 
     def enter_pass_ctx(self) -> None:
-        """Start anew."""
-        self.changes, self._open = [], []
+        """Start anew, unless a pass enters the context that it runs under."""
+        if self._open.enter_context():
+            self.changes, self.raised = [], []
+
+    def exit_pass_ctx(self) -> None:
+        """Note the passes that an exception has left open."""
+        self.raised += [(name, before) for name, before, _ in self._open.exit_context()]
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Remember what the pass is given."""
-        self._open.append((mod, len(self.changes), info.name))
+        self._open.push(info.name, (info.name, mod, len(self.changes)))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Remember what it returned."""
-        while self._open[-1][2] != info.name:  # passes inside that raised, and were caught
-            self._open.pop()
-        before, earlier, _ = self._open.pop()
-        self.changes.append(PassChange(info.name, before, mod, len(self.changes) == earlier))
+        """Remember what it returned; passes inside that raised were caught."""
+        start, _ = self._open.pop(info.name)
+        if start is not None:
+            _, before, earlier = start
+            self.changes.append(PassChange(info.name, before, mod, len(self.changes) == earlier))
 
     def __str__(self) -> str:
         """The diffs of the passes that changed something; the others by name."""
-        return "\n".join(item.diff() or f"# {item.name}: unchanged" for item in self.changes)
+        return "\n".join(map(str, self.changes))
+
+
+def _lines(mod: IRModule) -> list[str]:
+    return print_module(mod, number_constants=False).text.splitlines()

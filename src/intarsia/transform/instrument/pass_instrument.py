@@ -15,6 +15,8 @@ C = TypeVar("C")
 class PassInstrument:
     """Hooks around passes (seed pass_infra, Pass Instrument); each does nothing unless overridden.
 
+    A class may have a sixth, `run_diagnostic(diagnostic)`: it is called with each `ctx.diagnose` of a pass.
+
     Under one context, instruments are called in the order of its list:
 
         enter_pass_ctx                       the context is entered

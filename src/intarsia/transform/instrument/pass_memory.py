@@ -6,6 +6,7 @@ import tracemalloc
 from dataclasses import dataclass
 
 from intarsia.ir import IRModule
+from intarsia.transform.instrument.open_runs import OpenRuns
 from intarsia.transform.instrument.pass_instrument import PassInstrument
 from intarsia.transform.pass_info import PassInfo
 
@@ -43,38 +44,39 @@ class PassMemoryInstrument(PassInstrument):
 
     def __init__(self) -> None:
         self.runs: list[PassMemory] = []
-        self._open: list[_Running] = []
+        self._open: OpenRuns[_Running] = OpenRuns()
         self._is_ours = False
 
     def enter_pass_ctx(self) -> None:
-        """Start tracing, unless it runs already."""
-        self.runs, self._open = [], []
-        self._is_ours = not tracemalloc.is_tracing()
-        if self._is_ours:
-            tracemalloc.start()
+        """Start tracing, unless it runs already, also because a pass enters the context it runs under."""
+        if self._open.enter_context():
+            self.runs = []
+            self._is_ours = not tracemalloc.is_tracing()
+            if self._is_ours:
+                tracemalloc.start()
 
     def exit_pass_ctx(self) -> None:
         """Stop tracing if it was started here."""
-        if self._is_ours:
+        self._open.exit_context()
+        if self._is_ours and not self._open.is_entered:
             tracemalloc.stop()
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Note what is held; the peak so far counts for the passes around."""
         held = self._note_peak()
-        self._open.append(_Running(info.name, held, held))
+        self._open.push(info.name, _Running(info.name, held, held))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Note what is held now, and what was at most."""
         held = self._note_peak()
-        while self._open[-1].name != info.name:  # passes inside that raised, and were caught
-            self._open.pop()
-        run = self._open.pop()
-        self.runs.append(PassMemory(info.name, held - run.before, run.peak - run.before))
+        run, _ = self._open.pop(info.name)  # passes inside that raised were caught, and have no entry
+        if run is not None:
+            self.runs.append(PassMemory(info.name, held - run.before, run.peak - run.before))
 
     def _note_peak(self) -> int:
         """Bytes held now; the peak since the last call goes to all passes that are running."""
         held, peak = tracemalloc.get_traced_memory()
-        for entry in self._open:
+        for entry in self._open.records:
             entry.peak = max(entry.peak, peak)
         tracemalloc.reset_peak()
         return held

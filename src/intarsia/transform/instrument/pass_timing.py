@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from intarsia.ir import IRModule
+from intarsia.transform.instrument.open_runs import OpenRuns
 from intarsia.transform.instrument.pass_instrument import PassInstrument
 from intarsia.transform.pass_info import PassInfo
 
@@ -46,33 +47,32 @@ class PassTimingInstrument(PassInstrument):
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self._clock = clock
         self.runs: list[PassTime] = []
-        self._open: list[tuple[PassTime, int]] = []
+        self._open: OpenRuns[tuple[PassTime, int]] = OpenRuns()
 
     def enter_pass_ctx(self) -> None:
-        """Start anew."""
-        self.runs, self._open = [], []
+        """Start anew, unless a pass enters the context that it runs under."""
+        if self._open.enter_context():
+            self.runs = []
 
     def exit_pass_ctx(self) -> None:
         """Close what an exception has left open."""
-        while self._open:
-            self._close()
+        self._close(*self._open.exit_context())
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Start the clock for a pass."""
         run = PassTime(info.name)
-        (self._open[-1][0].inner if self._open else self.runs).append(run)
-        self._open.append((run, self._clock()))
+        around = self._open.records
+        (around[-1][0].inner if around else self.runs).append(run)
+        self._open.push(info.name, (run, self._clock()))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Stop it; passes inside that raised, and were caught, end here too."""
-        while self._open and self._open[-1][0].name != info.name:
-            self._close()
-        if self._open:
-            self._close()
+        started, raised = self._open.pop(info.name)
+        self._close(*raised, *(() if started is None else (started,)))
 
-    def _close(self) -> None:
-        run, start = self._open.pop()
-        run.total = self._clock() - start
+    def _close(self, *started: tuple[PassTime, int]) -> None:
+        for run, start in started:
+            run.total = self._clock() - start
 
     def render(self) -> str:
         """The tree as text: total, own time, and share of all and of the pass around; "" if nothing ran."""

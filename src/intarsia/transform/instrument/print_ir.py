@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection
 
 from intarsia.ir import IRModule
+from intarsia.transform.instrument.open_runs import OpenRuns
 from intarsia.transform.instrument.pass_instrument import PassInstrument
 from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_info import PassInfo
@@ -47,3 +48,36 @@ class PrintAfter(PrintBefore):
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Write the program if the pass is one of those."""
         self._show(mod, info, "after")
+
+
+class PrintChanged(PrintBefore):
+    """Writes the program after passes that returned another one; arguments as for `PrintBefore`.
+
+    A sequence that returns what its last pass has returned is left out: the program is written already.
+    """
+
+    def __init__(
+        self, passes: Collection[str] | None = None, write: Callable[[str], object] | None = None
+    ) -> None:
+        super().__init__(passes, write)
+        self._open: OpenRuns[IRModule] = OpenRuns()
+        self._last: IRModule | None = None
+
+    def enter_pass_ctx(self) -> None:
+        """Note the context, which a pass may enter again."""
+        self._open.enter_context()
+
+    def exit_pass_ctx(self) -> None:
+        """Forget the passes that an exception has left open."""
+        self._open.exit_context()
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Remember what the pass is given."""
+        self._open.push(info.name, mod)
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Write the program if it is another one."""
+        before, _ = self._open.pop(info.name)
+        if mod is not before and mod is not self._last:
+            self._show(mod, info, "after")
+            self._last = mod

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from intarsia.ir import IRModule
-from intarsia.ir.verify import verify as verify_language
 from intarsia.support.errors import VerifyError
 from intarsia.transform.instrument.pass_instrument import PassInstrument
 from intarsia.transform.pass_info import PassInfo
+from intarsia.transform.program_check import check_program
 
 
 class VerifyAfterPass(PassInstrument):
     """Verifies the program after each pass that changed it.
 
     Args:
-        verify: Raises VerifyError for a broken program; default: the rules of the language.
-            `intarsia.op.verify` checks the types of operator calls too.
+        verify: Raises VerifyError for a broken program; default: the rules of the language and of its
+            operators, types of calls included.
         before: Whether to verify also what the first pass is given.
 
     Raises:
         VerifyError: The program is broken; the message names the pass and shows the complaints in place.
     """
 
-    def __init__(self, verify: Callable[[IRModule], None] = verify_language, *, before: bool = True) -> None:
+    def __init__(self, verify: Callable[[IRModule], None] = check_program, *, before: bool = True) -> None:
         self._verify = verify
         self._before = before
         self._verified: IRModule | None = None

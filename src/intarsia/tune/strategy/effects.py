@@ -63,10 +63,6 @@ class Effects:
         """Return the cost that a decision adds; 0 for the start's decision."""
         return self.single.get(decision, 0.0)
 
-    def interaction(self, first: Decision, second: Decision) -> float:
-        """Return the cost that two decisions add beyond the sum of both."""
-        return self.pairs.get((first, second), 0.0)
-
 
 def _effect(trials: Trials, base: float, *changes: Decision) -> float:
     """Return the cost that changes add to the start; infinite for a point beyond the limits."""

@@ -1,4 +1,4 @@
-"""Operands in turns: equal copies elsewhere, as many as their size asks for."""
+"""Sets of operands: equal copies in other memory, as many as the wanted size needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def task() -> LoadedTask:
 @pytest.mark.parametrize(("size", "count"), [(0, 1), (1, 1), (4800, 1), (4801, 2), (48_000, 10), (10**9, 64)])
 def test_there_are_as_many_as_are_needed(size: int, count: int) -> None:
     operands = np.arange(400, dtype=np.float32), np.arange(800, dtype=np.float32).reshape(20, 40)
-    turns = task().turns(operands, size)
+    turns = task().operand_sets(operands, size)
     assert len(turns) == count
     assert turns[0][0] is operands[0]
     assert turns[0][1] is operands[1]
@@ -35,23 +35,23 @@ def test_there_are_as_many_as_are_needed(size: int, count: int) -> None:
 
 def test_copies_are_kept_and_others_forgotten() -> None:
     loaded, first = task(), np.ones(100, np.float32)
-    copies = loaded.turns((first,), 2000)
-    assert loaded.turns((first,), 2000)[1][0] is copies[1][0]
+    copies = loaded.operand_sets((first,), 2000)
+    assert loaded.operand_sets((first,), 2000)[1][0] is copies[1][0]
     for number in range(20):
-        loaded.turns((np.full(100, number, np.float32),), 2000)
+        loaded.operand_sets((np.full(100, number, np.float32),), 2000)
     assert len(loaded.copies) <= 8
-    assert loaded.turns((first,), 2000)[1][0] is not copies[1][0]
+    assert loaded.operand_sets((first,), 2000)[1][0] is not copies[1][0]
 
 
 def test_an_array_at_the_address_of_another_is_not_taken_for_it() -> None:
     loaded, array = task(), np.zeros(100, np.float32)
-    loaded.turns((array,), 2000)
+    loaded.operand_sets((array,), 2000)
     other = array[:50]  # the same address
-    assert all(each[0].shape == (50,) for each in loaded.turns((other,), 2000))
+    assert all(each[0].shape == (50,) for each in loaded.operand_sets((other,), 2000))
 
 
 def test_no_operands_are_one_turn() -> None:
-    assert task().turns((), 1000) == [()]
+    assert task().operand_sets((), 1000) == [()]
 
 
 @pytest.mark.parametrize(("error", "is_right"), [(0.0, True), (1e-6, True), (1e-2, False), (np.nan, False)])
@@ -67,6 +67,6 @@ def test_results_are_checked_the_same_with_and_without_a_sure_limit(error: float
         loaded.spoil_outputs()
         output.array[...] = expected
         output.array[17, 3] += np.float32(error)
-        found.append(loaded.checked())
+        found.append(loaded.check_outputs())
     assert found[0] == found[1] == found[2]
     assert (found[0].error is MeasureError.OK) == is_right

@@ -35,9 +35,9 @@ class Processes:
     """A scheduler, and the workers that a test starts.
 
     Attributes:
-        folder: For files of workers and logs.
-        environment: Of all processes, beside that of this one.
-        address: Of the scheduler.
+        folder: Folder for files of workers and logs.
+        environment: Environment variables of all processes, added to those of this process.
+        address: Address of the scheduler.
     """
 
     folder: Path

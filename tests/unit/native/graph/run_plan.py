@@ -25,9 +25,9 @@ def run_plan(plan: RegionPlan, inputs: Sequence[Array], isa: Isa) -> list[Array]
     """The results of a region.
 
     Args:
-        plan: Of the region.
+        plan: Plan of the region.
         inputs: One for each parameter.
-        isa: Of this machine.
+        isa: Instruction set of this machine.
     """
     loaded: dict[str, NativeFunction] = {}
     memory, results = _memory(plan, inputs)

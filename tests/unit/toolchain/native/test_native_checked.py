@@ -46,7 +46,7 @@ class Case:
         opset: Version of the operators.
         imports: Further domains.
         node: First output of the node with the indices.
-        noun: What messages call one of them.
+        noun: Noun for an index in messages.
         weights: Arrays that the model has beside its inputs.
     """
 

@@ -42,6 +42,30 @@ def blocked_transposed_convolution(
         name: Name of the result; ".phases" is appended for the convolutions, ".pad" for the padded input.
     """
     rank = len(dimensions)
+    by_phase = _phase_results(x, weight, dimensions, name)
+    strides = [dimension.stride for dimension in dimensions]
+
+    def joined(n: Expression, o: Expression, *rest: Expression) -> Expression:
+        # Result p = stride * step + phase: each phase is one of the convolutions.
+        *positions, lane = rest
+        phases = [position % stride for position, stride in zip(positions, strides, strict=True)]
+        steps = [position // stride for position, stride in zip(positions, strides, strict=True)]
+        return by_phase[(n, o, *phases, *steps, lane)]
+
+    counts = (dimension.count for dimension in dimensions)
+    return compute((x.shape[0], weight.shape[0], *counts, weight.shape[-1]), joined, name, axis_names(rank))
+
+
+def _phase_results(x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], name: str) -> Tensor:
+    """Declare the convolutions of the phases (N, M / lanes, strides ..., steps ..., lanes).
+
+    Args:
+        x: (N, C / ci, extents ..., ci).
+        weight: Weights from `pack_transposed_weight`.
+        dimensions: Upsamplings, one for each spatial dimension.
+        name: Name of the transposed convolution.
+    """
+    rank = len(dimensions)
     source = padded_block(x, [dimension.window for dimension in dimensions], 0.0, f"{name}.pad")
     letters = spatial_names(rank)
     block, channel = reduce_axis(x.shape[1], "rb"), reduce_axis(weight.shape[-2], "rc")
@@ -63,28 +87,11 @@ def blocked_transposed_convolution(
             value = if_then_else(logical_and(*conditions), value, 0.0)
         return functions.sum(value, (block, *taps, channel))
 
-    strides, counts = (
-        [dimension.stride for dimension in dimensions],
-        [dimension.count for dimension in dimensions],
-    )
-    shape = (
-        x.shape[0],
-        weight.shape[0],
-        *strides,
-        *(dimension.steps for dimension in dimensions),
-        weight.shape[-1],
-    )
+    strides = (dimension.stride for dimension in dimensions)
+    steps = (dimension.steps for dimension in dimensions)
+    shape = (x.shape[0], weight.shape[0], *strides, *steps, weight.shape[-1])
     names = ("n", "o", *(f"p{letter}" for letter in letters), *letters, "v")
-    phase_results = compute(shape, element, f"{name}.phases", names, {BLOCKED: TRANSPOSED})
-
-    def joined(n: Expression, o: Expression, *rest: Expression) -> Expression:
-        # Result p = stride * step + phase: each phase is one of the convolutions.
-        *positions, lane = rest
-        phases = [position % stride for position, stride in zip(positions, strides, strict=True)]
-        steps = [position // stride for position, stride in zip(positions, strides, strict=True)]
-        return phase_results[(n, o, *phases, *steps, lane)]
-
-    return compute((*shape[:2], *counts, shape[-1]), joined, name, axis_names(rank))
+    return compute(shape, element, f"{name}.phases", names, {BLOCKED: TRANSPOSED})
 
 
 def pack_transposed_weight(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from intarsia.ir import DType
@@ -26,50 +27,88 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
     """Declare prefix sums or products along an axis; perhaps exclusive, or from the end."""
     x = call.input(0)
     axis = front((call.known_ints(1) or (0,))[0], len(x.shape))
-    if 0 in x.shape:
-        return [declare_written(Buffer(call.name, x.shape, x.dtype), [x], Block(()))]
-    is_sum = call.op_name == "CumSum"
-    is_exclusive = bool(call.integer("exclusive", 0))
-    sign, first = (-1, x.shape[axis] - 1) if call.integer("reverse", 0) else (1, 0)
     result = Buffer(call.name, x.shape, x.dtype)
-    step = Expression(LoopVar("s"))
+    if 0 in x.shape:
+        return [declare_written(result, [x], Block(()))]
+    prefixes = _Prefixes(
+        x,
+        result,
+        axis,
+        is_sum=call.op_name == "CumSum",
+        is_exclusive=bool(call.integer("exclusive", 0)),
+        is_reversed=bool(call.integer("reverse", 0)),
+    )
+    if axis > 0 and axis == len(x.shape) - 1:
+        return [declare_written(result, [x], loop_nest("o", x.shape[: axis - 1], prefixes.all_lines))]
+    return [declare_written(result, [x], loop_nest("o", x.shape[:axis], prefixes.line))]
 
-    def position_at(steps: int, outer: Indices, inner: Indices) -> Indices:
+
+@dataclass(frozen=True)
+class _Prefixes:
+    """Statements that compute the prefixes of a tensor along an axis.
+
+    Attributes:
+        x: The tensor.
+        result: Buffer of the prefixes.
+        axis: Axis that is added or multiplied up.
+        is_sum: Whether terms are added, not multiplied.
+        is_exclusive: Whether a prefix ends before its own position.
+        is_reversed: Whether prefixes begin at the end of the axis.
+        step: Number of the step along the axis.
+    """
+
+    x: Tensor
+    result: Buffer
+    axis: int
+    is_sum: bool
+    is_exclusive: bool
+    is_reversed: bool
+    step: LoopVar = field(default_factory=lambda: LoopVar("s"))
+
+    @property
+    def _first(self) -> int:
+        """Index of the first step."""
+        return self.x.shape[self.axis] - 1 if self.is_reversed else 0
+
+    def _position_at(self, steps: int, outer: Indices, inner: Indices) -> Indices:
         """Return the index that is `steps` steps after that of `step`."""
-        return (*outer, scaled(step, sign, first + sign * steps), *inner)
+        sign = -1 if self.is_reversed else 1
+        return (*outer, scaled(Expression(self.step), sign, self._first + sign * steps), *inner)
 
-    def begin(outer: Indices, inner: Indices) -> Statement:
-        at = (*outer, const(first, DType.INT64), *inner)
-        return store(result, at, const(0 if is_sum else 1, x.dtype) if is_exclusive else x[at])
+    def _begin(self, outer: Indices, inner: Indices) -> Statement:
+        at = (*outer, const(self._first, DType.INT64), *inner)
+        neutral = const(0 if self.is_sum else 1, self.x.dtype)
+        return store(self.result, at, neutral if self.is_exclusive else self.x[at])
 
-    def advance(outer: Indices, inner: Indices) -> Statement:
-        at = position_at(1, outer, inner)
-        so_far = load(result, position_at(0, outer, inner))
-        more = x[position_at(0, outer, inner)] if is_exclusive else x[at]
-        return store(result, at, so_far + more if is_sum else so_far * more)
+    def _advance(self, outer: Indices, inner: Indices) -> Statement:
+        at, before = self._position_at(1, outer, inner), self._position_at(0, outer, inner)
+        so_far = load(self.result, before)
+        more = self.x[before] if self.is_exclusive else self.x[at]
+        return store(self.result, at, so_far + more if self.is_sum else so_far * more)
 
-    def line(outer: Indices) -> Statement:
-        within = x.shape[axis + 1 :]
-        next_row = loop_nest("i", within, lambda i: advance(outer, i), in_lanes=True)
-        first_row = loop_nest("i", within, lambda i: begin(outer, i), in_lanes=True)
-        return Block((first_row, For(LoopVar("s"), x.shape[axis] - 1, next_row)))
+    def _steps(self, body: Statement) -> Statement:
+        return For(self.step, self.x.shape[self.axis] - 1, body)
 
-    def lines_at(outer: Indices, begin_at: Expression, count: int) -> Statement:
+    def line(self, outer: Indices) -> Statement:
+        """Return the steps along the axis, each for all positions of the axes after it."""
+        within = self.x.shape[self.axis + 1 :]
+        next_row = loop_nest("i", within, lambda i: self._advance(outer, i), in_lanes=True)
+        first_row = loop_nest("i", within, lambda i: self._begin(outer, i), in_lanes=True)
+        return Block((first_row, self._steps(next_row)))
+
+    def _lines_at(self, outer: Indices, begin_at: Expression, count: int) -> Statement:
         """Return `count` lines in one loop over their steps: each step waits for the one before it."""
         number = LoopVar("r")
         at = (*outer, begin_at + Expression(number))
-        first = For(number, count, begin(at, ()), ForKind.UNROLLED)
-        following = For(number, count, advance(at, ()), ForKind.UNROLLED)
-        return Block((first, For(LoopVar("s"), x.shape[axis] - 1, following)))
+        first = For(number, count, self._begin(at, ()), ForKind.UNROLLED)
+        following = For(number, count, self._advance(at, ()), ForKind.UNROLLED)
+        return Block((first, self._steps(following)))
 
-    def all_lines(outer: Indices) -> Statement:
-        count = x.shape[axis - 1]
+    def all_lines(self, outer: Indices) -> Statement:
+        """Return the lines along the last axis, several at a time."""
+        count = self.x.shape[self.axis - 1]
         blocks, rest = divmod(count, _LINES)
         block = LoopVar("b")
-        whole = For(block, blocks, lines_at(outer, Expression(block) * _LINES, _LINES))
-        last = lines_at(outer, const(count - rest, DType.INT64), rest) if rest else Block(())
+        whole = For(block, blocks, self._lines_at(outer, Expression(block) * _LINES, _LINES))
+        last = self._lines_at(outer, const(count - rest, DType.INT64), rest) if rest else Block(())
         return Block((whole, last))
-
-    if axis > 0 and axis == len(x.shape) - 1:
-        return [declare_written(result, [x], loop_nest("o", x.shape[: axis - 1], all_lines))]
-    return [declare_written(result, [x], loop_nest("o", x.shape[:axis], line))]

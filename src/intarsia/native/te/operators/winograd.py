@@ -16,7 +16,7 @@ Operations, for tiles t in rows of `columns` tiles:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import Any, Final
@@ -149,74 +149,109 @@ def winograd_convolution(
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
     """
     matrices = Transforms.of(tile)
-    inputs, results = matrices.inputs, matrices.results
     down, across = (-(-window.count // tile) for window in windows)
     wide = [replace(w, count=count * tile) for w, count in zip(windows, (down, across), strict=True)]
     source = padded_block(x, wide, 0.0, f"{name}.pad")
-    batch, blocks, ci = x.shape[0], x.shape[1], x.shape[-1]
-    blocks_out, lanes, extent = weight.shape[2], weight.shape[-1], tile + TAPS - 1
-    tiles, steps = down * across, range(extent)
+    inputs = _transformed_inputs(source, matrices, (down, across), name)
+    products = _products(inputs, weight, in_per_out, name)
+    halves = _half_results(products, matrices, name)
+
+    def element(*at: Expression) -> Expression:
+        n, o, h, w, v = at
+        t = h // tile * across + w // tile
+        return _result_at(w % tile, matrices, lambda s: halves[n, o, t, h % tile, s, v])
+
+    counts = tuple(window.count for window in windows)
+    attrs: dict[str, AttrValue] = {BLOCKED: WINOGRAD, TILE: tile}
+    group_inputs, group_outputs = in_per_out
+    if group_inputs:
+        attrs[OWN_BLOCKS] = group_outputs
+    shape = (x.shape[0], weight.shape[2], *counts, weight.shape[-1])
+    return compute(shape, element, name, axis_names(2), attrs)
+
+
+def _transformed_inputs(source: Tensor, matrices: Transforms, grid: tuple[int, int], name: str) -> Tensor:
+    """Declare the transformed inputs (N, m + 2, m + 2, C / ci, tiles, ci), rows of tiles first.
+
+    Args:
+        source: Padded input (N, C / ci, H, W, ci).
+        matrices: Matrices of the transforms.
+        grid: Number of tiles down and across.
+        name: Name of the convolution.
+    """
+    batch, blocks, _, _, ci = source.shape
+    tile, extent = matrices.results.shape
+    tiles, across = grid[0] * grid[1], grid[1]
 
     def row(*at: Expression) -> Expression:
         n, c, t, i, s, v = at
         top, left = t // across * tile, t % across * tile
-        return _chosen(
-            i,
-            [
-                _input(row_factors, [source[n, c, top + r, left + s, v] for r in steps])
-                for row_factors in inputs
-            ],
-        )
+        return _input_at(i, matrices, lambda r: source[n, c, top + r, left + s, v])
 
     rows = compute((batch, blocks, tiles, extent, extent, ci), row, f"{name}.rows", tuple("nctisv"))
 
     def moved(*at: Expression) -> Expression:
         n, i, j, c, t, v = at
-        return _chosen(
-            j, [_input(row_factors, [rows[n, c, t, i, s, v] for s in steps]) for row_factors in inputs]
-        )
+        return _input_at(j, matrices, lambda s: rows[n, c, t, i, s, v])
 
-    moved_inputs = compute(
-        (batch, extent, extent, blocks, tiles, ci), moved, f"{name}.input", tuple("nijctv")
-    )
+    return compute((batch, extent, extent, blocks, tiles, ci), moved, f"{name}.input", tuple("nijctv"))
+
+
+def _products(inputs: Tensor, weight: Tensor, in_per_out: tuple[int, int], name: str) -> Tensor:
+    """Declare the products summed over channels: (N, m + 2, m + 2, M / lanes, tiles, lanes).
+
+    Args:
+        inputs: Transformed inputs.
+        weight: Transformed weights.
+        in_per_out: Blocks that results read; see `winograd_convolution`.
+        name: Name of the convolution.
+    """
+    batch, extent, _, _, tiles, ci = inputs.shape
     block, channel = reduce_axis(weight.shape[3], "rb"), reduce_axis(ci, "rc")
     group_inputs, group_outputs = in_per_out
 
     def product(*at: Expression) -> Reduction:
         n, i, j, o, t, v = at
         first = o // group_outputs * group_inputs if group_inputs else 0
-        value = (
-            moved_inputs[n, i, j, block.expression + first, t, channel] * weight[i, j, o, block, channel, v]
-        )
+        value = inputs[n, i, j, block.expression + first, t, channel] * weight[i, j, o, block, channel, v]
         return functions.sum(value, (block, channel))
 
-    shape = (batch, extent, extent, blocks_out, tiles, lanes)
-    products = compute(shape, product, f"{name}.product", tuple("nijotv"))
+    shape = (batch, extent, extent, weight.shape[2], tiles, weight.shape[-1])
+    return compute(shape, product, f"{name}.product", tuple("nijotv"))
+
+
+def _half_results(products: Tensor, matrices: Transforms, name: str) -> Tensor:
+    """Declare results that are transformed along rows only: (N, M / lanes, tiles, m, m + 2, lanes)."""
+    batch, extent, _, blocks, tiles, lanes = products.shape
+    tile = matrices.results.shape[0]
 
     def half(*at: Expression) -> Expression:
         n, o, t, y, s, v = at
-        return _chosen(
-            y, [_result(row_factors, [products[n, r, s, o, t, v] for r in steps]) for row_factors in results]
-        )
+        return _result_at(y, matrices, lambda r: products[n, r, s, o, t, v])
 
-    halves = compute((batch, blocks_out, tiles, tile, extent, lanes), half, f"{name}.half", tuple("notysv"))
+    return compute((batch, blocks, tiles, tile, extent, lanes), half, f"{name}.half", tuple("notysv"))
 
-    def element(*at: Expression) -> Expression:
-        n, o, h, w, v = at
-        t = h // tile * across + w // tile
-        return _chosen(
-            w % tile,
-            [
-                _result(row_factors, [halves[n, o, t, h % tile, s, v] for s in steps])
-                for row_factors in results
-            ],
-        )
 
-    counts = tuple(window.count for window in windows)
-    attrs: dict[str, AttrValue] = {BLOCKED: WINOGRAD, TILE: tile}
-    if group_inputs:
-        attrs[OWN_BLOCKS] = group_outputs
-    return compute((batch, blocks_out, *counts, lanes), element, name, axis_names(2), attrs)
+def _input_at(
+    position: Expression, matrices: Transforms, value_at: Callable[[int], Expression]
+) -> Expression:
+    """Return an element of a transformed input: the input matrix times the values of a line.
+
+    Args:
+        position: Row of the matrix.
+        matrices: Matrices of the transforms.
+        value_at: Function from a position in the line to its value.
+    """
+    rows = matrices.inputs
+    return _chosen(position, [_input(row, [value_at(at) for at in range(len(rows))]) for row in rows])
+
+
+def _result_at(
+    position: Expression, matrices: Transforms, value_at: Callable[[int], Expression]
+) -> Expression:
+    """Return an element of a result: the result matrix times the products of a line; see `_input_at`."""
+    rows = matrices.results
+    return _chosen(position, [_result(row, [value_at(at) for at in range(rows.shape[1])]) for row in rows])
 
 
 def _chosen(position: Expression, choices: Sequence[Expression]) -> Expression:

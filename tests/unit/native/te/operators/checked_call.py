@@ -49,9 +49,9 @@ def check(
     """The rule's results are the expected ones, both evaluated at once and lowered and interpreted.
 
     Args:
-        call: On constants.
-        expected: Those of the reference, if not given.
-        length: Of the longest sum on the way, for the tolerance.
+        call: Call on constants.
+        expected: Expected results; default: those of the reference.
+        length: Length of the longest sum on the way, for the tolerance.
         knows: Whether the rule knows the values of all arguments.
         summand: The largest number of a sum, of which results may be small remainders.
     """

@@ -43,10 +43,10 @@ class Outcome:
 
     Attributes:
         name: The case.
-        operators: What its model calls.
-        fate: What became of it.
+        operators: Operators that its model calls.
+        fate: Kind of the outcome.
         reason: Why, if it is not right.
-        iterations: Of all innermost loops; 0 if there are none.
+        iterations: Number of iterations of all innermost loops; 0 if there are none.
     """
 
     name: str

@@ -23,11 +23,11 @@ class Slide:
     """What slides along one dimension.
 
     Attributes:
-        extent: Of the dimension.
-        taps: Of the window.
-        stride: From one window to the next.
-        dilation: From one tap to the next.
-        pads: Before and behind.
+        extent: Extent of the dimension.
+        taps: Number of taps of the window.
+        stride: Distance from a window to the next.
+        dilation: Distance from a tap to the next.
+        pads: Padding before and behind the data.
     """
 
     extent: int

@@ -1,4 +1,7 @@
-"""The best placements of a program by measured sums: what its parts cost, and the borders between them."""
+"""Search placements of a program by measured sums: costs of its parts and of the borders between them.
+
+`placement_search` builds such placements into programs, and compares whole programs end to end.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +23,28 @@ from intarsia.measure.measurer import Measurer
 from intarsia.target import Target
 
 LEAST_SEARCH = 3.0
-"""Seconds; with less time there is no search: borders alone take longer to measure."""
+"""Least seconds of a search: measuring the borders alone takes longer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchedPartitions:
-    """What a search by measured sums has found.
+    """The result of a search by measured sums.
 
     Attributes:
         result: Placements and covers.
-        boundaries: Costs of the boundaries that they were compared with.
+        boundaries: Costs of the boundaries between their parts.
     """
 
     result: CollageResult
     boundaries: BoundaryCosts
 
     def predicted_seconds(self, candidate: Candidate) -> float | None:
-        """Return the sum of measured parts by which a candidate was found; None if it was not found so."""
+        """Return the sum by which the search has chosen a candidate; None if it is none of its placements."""
         records = {record.placement.candidate.digest: record.seconds for record in self.result.placements}
         return records.get(candidate.digest)
 
 
-def search_placements(
+def search_by_measured_sums(
     measurer: Measurer,
     workload: Workload,
     targets: Sequence[Target],
@@ -57,7 +60,7 @@ def search_placements(
         workload: The program, with its inputs.
         targets: Targets that may run parts of it.
         seconds: Time for measuring.
-        covers: Number of the cheapest covers that are wanted.
+        covers: Number of the cheapest covers.
         worth: Factor that a mix must be able to gain (`CollageOptions`).
         judge_seconds: Time in which single operators must have shown that it can.
 
@@ -74,7 +77,7 @@ def search_placements(
 
 
 def mixed_placements(mod: IRModule, collage: CollageResult) -> list[Placement]:
-    """The placements of a program that were found, but for those that one toolchain runs as a whole."""
+    """Return the placements of a search without those that give the whole program to a toolchain."""
     graph = DataflowGraph.of(mod["main"])
     placements = [record.placement for record in collage.placements]
-    return [each for each in placements if each.partitions and not is_whole(graph, each)]
+    return [item for item in placements if item.partitions and not is_whole(graph, item)]
