@@ -11,11 +11,6 @@ from intarsia.report.run_records import StageSeconds
 from intarsia.support.callbacks import silent
 
 
-def recorded_stages(report: Callable[[Progress], object]) -> tuple[StageSeconds, ...]:
-    """Return the seconds of each stage, if the function that gets progress events is a `StageClock`."""
-    return report.records() if isinstance(report, StageClock) else ()
-
-
 @dataclass(eq=False)
 class StageClock:
     """Passes progress events on, and adds up the seconds of each stage.

@@ -13,8 +13,8 @@ from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines
 from intarsia.driver.dynamic_mode import DynamicMode
-from intarsia.driver.explain.output_errors import winner_errors
-from intarsia.driver.explain.run import RunFacts, explain_run, measure_kernel_seconds
+from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
+from intarsia.driver.explain.run_facts import collect_facts
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
@@ -23,7 +23,6 @@ from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
 from intarsia.driver.size_variants import SizeVariants
-from intarsia.driver.stage_clock import recorded_stages
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
@@ -346,24 +345,13 @@ class TuneRun:
         latency = timing.median if timing else None
         ordered = [arrays[item.name] for item in executable.inputs]
         times = measure_kernel_seconds(executable, ordered, math.inf if latency is None else latency)
+        facts = collect_facts(
+            self.request, self.report, contest.measurer.events, winner.input, executable, folder.trials()
+        )
         run = KeptRun(
             records,
             winning_plan(winner, name, host, latency, None if pipeline is None else pipeline.searched),
-            explain_run(
-                winner,
-                contest.entrants,
-                records,
-                host,
-                pipeline,
-                times,
-                contest.notes,
-                RunFacts(
-                    self.request,
-                    recorded_stages(self.report),
-                    tuple(contest.measurer.events),
-                    winner_errors(winner.input, executable, folder.trials()),
-                ),
-            ),
+            explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes, facts),
             () if pipeline is None else pipeline.schedules,
         )
         return self._result(executable, run, folder.gate(), arrays, start)

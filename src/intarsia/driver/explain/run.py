@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from intarsia.collage.conflicts import declared_conflicts
@@ -16,6 +15,7 @@ from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.function import ChosenPartition, explain_function
 from intarsia.driver.explain.program_graph import program_graph, toolchains_by_name, toolchains_by_number
+from intarsia.driver.explain.run_facts import NO_FACTS, RunFacts
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
@@ -26,7 +26,7 @@ from intarsia.measure.measure_input import MeasureInput
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.report.explained_function import FunctionRecord
 from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
-from intarsia.report.run_records import OutputDeviation, RunRequest, StageSeconds, TrialRecord
+from intarsia.report.run_records import TrialRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host
@@ -39,27 +39,6 @@ PROFILE_SECONDS: Final = 0.5
 
 _MOST_REPEATS: Final = 20
 """Maximum number of profiled runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What a run was started with, and what its time was spent on.
-
-    Attributes:
-        request: Options of the run.
-        stages: Wall-clock seconds of its stages.
-        events: Measurements that it used, in order.
-        errors: Errors of the winner by output and input set.
-    """
-
-    request: RunRequest | None = None
-    stages: tuple[StageSeconds, ...] = ()
-    events: tuple[MeasureEvent, ...] = ()
-    errors: tuple[OutputDeviation, ...] = ()
-
-
-NO_FACTS: Final = RunFacts()
-"""Facts of a run that recorded none."""
 
 
 def explain_run(
