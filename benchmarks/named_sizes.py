@@ -3,7 +3,7 @@
 The model is tuned once for the sizes. Then each contender is a process of its own, stopped while another one
 is timed; turns are interleaved. The last size is none that was named.
 
-    python -m benchmarks.named_sizes corpus:bert_dynamic --sizes length=8:0.5,length=32:0.3,length=128:0.2
+    python -m benchmarks.named_sizes corpus:bert_dynamic --shape batch=1,length=8:0.5,24:0.5 --other length=31
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def report(arguments: argparse.Namespace) -> None:
         dict(part.split("=") for part in label.split(", "))  # the sizes as text, such as batch=1, seq=16
         for label, _ in result.chosen.by_size
     ]
-    timed: list[Sizes] = [{name: int(size) for name, size in item.items()} for item in named] or sizes
+    fixed = {name: item.range.low for name, item in words.dims.items() if item.is_fixed}
+    plain = [{name: int(size) for name, size in item.items()} for item in named] or sizes
+    timed: list[Sizes] = [{**fixed, **item} for item in plain]
     if arguments.other:
         other = {name: int(size) for name, size in (part.split("=") for part in arguments.other.split(","))}
         timed.append({**timed[0], **other})

@@ -20,11 +20,13 @@ from intarsia.support.lazy_names import lazy_names
 from intarsia.support.version import VERSION
 
 if TYPE_CHECKING:
+    from intarsia.driver.inference_session import InferenceSession
     from intarsia.driver.lazy_variants import specialize_lazily
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
     from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
+    from intarsia.op.register_operator import operator, register_operator
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
@@ -38,6 +40,7 @@ _HOMES = {
     "Executable": "intarsia.runtime.executable",
     "IRModule": "intarsia.ir",
     "ImportLimits": "intarsia.frontend.onnx",
+    "InferenceSession": "intarsia.driver.inference_session",
     "PassContext": "intarsia.transform",
     "Sequential": "intarsia.transform",
     "Target": "intarsia.target",
@@ -48,6 +51,8 @@ _HOMES = {
     "get_pass": "intarsia.transform",
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
+    "operator": "intarsia.op.register_operator",
+    "register_operator": "intarsia.op.register_operator",
     "specialize_lazily": "intarsia.driver.lazy_variants",
     "targets": "intarsia.toolchain",
     "to_dlpack": "intarsia.runtime.dlpack",
@@ -58,6 +63,7 @@ __all__ = [
     "Executable",
     "IRModule",
     "ImportLimits",
+    "InferenceSession",
     "PassContext",
     "Sequential",
     "Target",
@@ -70,6 +76,8 @@ __all__ = [
     "get_pass",
     "load",
     "load_pass_sequence",
+    "operator",
+    "register_operator",
     "specialize_lazily",
     "targets",
     "to_dlpack",

@@ -42,6 +42,7 @@ PROCESSES = {
     "docs/guide/write_a_kernel.md",
     "docs/guide/write_a_pass.md",
     "docs/guide/write_a_toolchain.md",
+    "docs/guide/write_an_operator.md",
     "docs/schedule_search.md",
     "docs/tuning.md",
 }

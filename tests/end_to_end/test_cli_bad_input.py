@@ -120,7 +120,7 @@ CASES = {
         3,
         "node 'n' uses the operator 'Relu' of the domain 'com.acme', which is not one of ONNX's, "
         "and no installed package declares it\n"
-        "help: export the model with ONNX's own operators, or install a package that declares the domain",
+        "help: install the package that registers it, or export the model with ONNX's own operators",
     ),
     "cyclic graph": (
         ["run", "cycle.onnx"],

@@ -186,7 +186,7 @@ class TestOperators:
             model_of("g (float[2,3] x) => (float[2,3] y) { y = acme.FastGelu(x) }", imports='"acme": 1'),
             "node 'y' uses the operator 'FastGelu' of the domain 'acme', which is not one of ONNX's, "
             "and no installed package declares it\n"
-            "help: export the model with ONNX's own operators, or install a package that declares the domain",
+            "help: install the package that registers it, or export the model with ONNX's own operators",
         )
 
     def test_undeclared_domain(self) -> None:

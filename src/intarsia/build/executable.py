@@ -29,8 +29,9 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
 
     Args:
         mod: The program; execution starts at @main. Types must have been inferred.
-        target: For unmarked code; the reference toolchain, if not given or without a toolchain. A target with
-            another toolchain also takes functions with an If as one kernel.
+        target: For unmarked code: a target, its text, or the name of a toolchain; the reference toolchain, if
+            not given or without a toolchain. A target with another toolchain also takes functions with an If
+            as one kernel.
 
     Raises:
         CompileError: A toolchain refuses its part.
@@ -42,6 +43,7 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
     from intarsia.build.kernel_table import KernelTable
     from intarsia.build.program import ProgramLowering
     from intarsia.ir import IRModule
+    from intarsia.runtime import artifact_load  # noqa: F401  # executables are pickled by it
     from intarsia.runtime.devices.open_devices import open_devices
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target
@@ -52,7 +54,7 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
             f"build takes a module, found {type(mod).__name__}",
             help="make one with from_onnx(model), or use tune",
         )
-    wanted = Target(target) if isinstance(target, str) else target
+    wanted = Target.of_text(target) if isinstance(target, str) else target
     if wanted is None or wanted.toolchain is None:
         options = {} if wanted is None else dict(wanted.options)
         wanted = Target.for_toolchain(REFERENCE, "cpu" if wanted is None else wanted.kind, **options)

@@ -19,7 +19,9 @@ from intarsia.tune.passes.tune_pipeline import pipeline
 from intarsia.tune.tuned_candidate import tuned_candidate
 
 
-def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None) -> tuple[Target, ...]:
+def baseline_targets(
+    targets: Sequence[Target | str] | Target | str | None, threads: int | None
+) -> tuple[Target, ...]:
     """Return the targets of the baselines; by default also unusable toolchains, to report the reason.
 
     Raises:
@@ -28,7 +30,8 @@ def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None
     if targets is None:
         chosen = [Target.for_toolchain(status.name) for status in installed_toolchains()]
     else:
-        chosen = [item if isinstance(item, Target) else Target.parse(item) for item in targets]
+        listed = [targets] if isinstance(targets, Target | str) else targets
+        chosen = [item if isinstance(item, Target) else Target.of_text(item) for item in listed]
     if not chosen:
         raise UsageError(
             "the list of targets is empty", help="pass at least one target, or None for all toolchains"

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.torch.torch_package import is_torch_model
+from intarsia.frontend.zoo import build_model
+from intarsia.frontend.zoo_name import zoo_name
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 
@@ -53,7 +55,7 @@ def import_model(
             raise UsageError(
                 "example_inputs and dynamic_shapes are for models of PyTorch", help="give arrays as inputs="
             )
-        return TuneModel(model if isinstance(model, IRModule) else from_onnx(model, shapes), given)
+        return TuneModel(model if isinstance(model, IRModule) else from_onnx(_file(model), shapes), given)
     if shapes is not None:
         raise UsageError(
             "shapes= is for ONNX models; a model of PyTorch has the shapes of its example inputs",
@@ -63,3 +65,9 @@ def import_model(
 
     imported = import_torch(model, example_inputs, dynamic_shapes=dynamic_shapes)
     return TuneModel(imported.module, {**imported.inputs, **given})
+
+
+def _file(model: Any) -> Any:
+    """Return a model of the zoo for "zoo:NAME", unless that is a file; other models as they are."""
+    name = zoo_name(model) if isinstance(model, str) else None
+    return model if name is None else build_model(name)

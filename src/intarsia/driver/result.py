@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
+from intarsia.driver.result_table import html_table
 from intarsia.report.explanation import Explanation
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.plain_record import to_plain
+from intarsia.support.units import duration_text
 from intarsia.target import Host
 from intarsia.tune.contest.candidate_record import CandidateRecord
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from intarsia.report.page import HtmlReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
     """The fastest correct executable, with the candidates and the explanation.
 
@@ -59,6 +61,20 @@ class TuneResult:
     def chosen(self) -> CandidateRecord:
         """Record of the winner."""
         return next(record for record in self.candidates if record.chosen)
+
+    def __repr__(self) -> str:
+        """The model, the winner with its latency, and the number of candidates."""
+        timing = self.chosen.timing
+        latency = "" if timing is None else f", {duration_text(timing.median)}"
+        count = len(self.candidates)
+        return (
+            f"TuneResult({self.model!r}: {self.chosen.name}{latency}, "
+            f"of {count} candidate{'' if count == 1 else 's'})"
+        )
+
+    def _repr_html_(self) -> str:
+        """The candidates as a table, for notebooks."""
+        return html_table(self.model, self.candidates)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the winner with its self test and its explanation; see `Executable.save`.

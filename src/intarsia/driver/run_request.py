@@ -17,7 +17,7 @@ def run_request(
     budget: str | float,
     seed: int,
     trials: int | None,
-    targets: Sequence[Target | str] | None,
+    targets: Sequence[Target | str] | Target | str | None,
     threads: int | None,
     shapes: Mapping[str, Sequence[int | str]] | None,
     dims: Mapping[str, SizesArgument] | None,
@@ -46,7 +46,8 @@ def run_request(
         switches: Further options of `tune` by name; those that are false or None are left out.
     """
     values: list[tuple[str, object]] = [("budget", _budget_text(budget)), ("seed", seed), ("trials", trials)]
-    values += [("target", str(target)) for target in targets or ()]
+    listed = [targets] if isinstance(targets, Target | str) else targets or ()
+    values += [("target", str(target)) for target in listed]
     values += [("threads", threads), *(("shape", text) for text in _shapes(shapes or {}))]
     values += [("shape", _dim_text(name, DimSizes.read(name, sizes))) for name, sizes in (dims or {}).items()]
     values += [("pipeline", pipeline), ("tolerance", tolerance)]

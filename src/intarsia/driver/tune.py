@@ -8,8 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from intarsia.driver.database_argument import opens_database
 from intarsia.support.callbacks import never, silent
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ SCHEDULE_SHARE: Final = 0.5
 """Share of the budget for tuning schedules, if requested."""
 
 
+@opens_database
 def tune(
     model: str | Path | bytes | ModelProto | IRModule | Any,
     example_inputs: Any = None,
@@ -42,13 +45,13 @@ def tune(
     dynamic_shapes: Any = None,
     budget: str | float = "60s",
     trials: int | None = None,
-    targets: Sequence[Target | str] | None = None,
+    targets: Sequence[Target | str] | Target | str | None = None,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
     dims: Mapping[str, SizesArgument] | None = None,
     inputs: Mapping[str, npt.NDArray[Any]] | None = None,
     seed: int = 0,
     threads: int | None = None,
-    database: Database | None = None,
+    database: Database | str | PathLike[str] | None = None,
     cluster: str | None = None,
     partitions: bool = True,
     exact: bool = False,
@@ -71,7 +74,8 @@ def tune(
     does not affect the others.
 
     Args:
-        model: ONNX model as `from_onnx` takes it, model of PyTorch as `from_torch` takes it, or a program.
+        model: ONNX model as `from_onnx` takes it, "zoo:NAME" for a built-in one, model of PyTorch as
+            `from_torch` takes it, or a program.
         example_inputs: Inputs of a model of PyTorch, as for `from_torch`; candidates are verified and
             measured on them.
         dynamic_shapes: Dynamic dimensions of a model of PyTorch, as for `from_torch`.
@@ -79,7 +83,8 @@ def tune(
             searched: the model gets the best decisions that an earlier run with this database has found for
             it, or for the same model with other weights.
         trials: Maximum number of measured candidates; None for all.
-        targets: Targets to compare; None for every registered toolchain.
+        targets: Targets to compare, as targets, their texts or names of toolchains; None for every
+            registered toolchain.
         shapes: Shapes of inputs, by name; a text in them is the name of a symbolic dimension.
         dims: Sizes of symbolic dimensions, by name, or as input[axis] where the model has no name: a number
             8, a range (1, 8) or "1..512@log", or shares of calls {16: 0.5, 128: 0.5}. The result takes every
@@ -88,7 +93,7 @@ def tune(
         inputs: Input arrays for verification and measurements, by name; others are random.
         seed: Random seed of the inputs and of the order of measurement.
         threads: Number of threads of each candidate; None for all usable cores.
-        database: Database of measurements, or None.
+        database: Database of measurements, or its file or URL; None for none.
         cluster: Address of a Dask scheduler with workers that measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether different toolchains may run parts of the model.
         exact: Whether sums must be computed directly, without algorithms such as Winograd's.
@@ -140,8 +145,10 @@ def tune(
     from intarsia.frontend.onnx import import_notes
     from intarsia.measure.measure_input import Workload
     from intarsia.measure.testbed import TestbedLimits
+    from intarsia.op.operator_sources import check_workers_find
     from intarsia.toolchain.this_host import this_host
 
+    measurements = cast("Database | None", database)  # `opens_database` has opened it
     start = time.perf_counter()
     seconds, mode = parse_budget(budget), read_dynamic(dynamic)
     request = run_request(
@@ -180,6 +187,7 @@ def tune(
     report(Progress(TuneStage.IMPORT))
     imported = import_model(model, shapes, inputs, example_inputs, dynamic_shapes)
     module = accuracy.program(imported.module)
+    check_workers_find(module)
     for note in import_notes(module):
         (on_note or silent)(note)
     fixing, examples = shapes_of(inputs or {}), shapes_of(imported.inputs)
@@ -188,7 +196,7 @@ def tune(
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = read_plan(plan, module, host, on_note, must_exist=locked)
-    history = TuningHistory(None if locked else database, host, chosen, accuracy)
+    history = TuningHistory(None if locked else measurements, host, chosen, accuracy)
     if seconds == 0:
         kept, chosen, deciding, locked = history.plan_of(module, on_note or silent), (), (), True
         seconds = PREDICTION_SECONDS
@@ -211,7 +219,7 @@ def tune(
             testbed=testbed,
             patience=limits.run_seconds,
             build_patience=limits.build_seconds,
-            database=None if locked else database,
+            database=None if locked else measurements,
             targets=chosen,
             seconds=seconds,
             trials=trials,

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from types import MappingProxyType
+from typing import Final
 
 from intarsia.ir.attributes import NO_ATTRS, Attrs
-from intarsia.ir.expr import Function, GlobalVar
+from intarsia.ir.expr import Call, Function, GlobalVar
 from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.printer import print_module
+from intarsia.ir.traversal import post_order
 from intarsia.support.errors import UsageError
 
+_NAMED_FUNCTIONS: Final = 5
+"""Number of functions that the short form of a module names."""
+_SHOWN_LINES: Final = 200
+"""Lines of a program that a notebook shows; a page of a large model would be megabytes."""
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class IRModule:
     """Global functions, and attributes of the whole; immutable, in order of definition.
 
@@ -129,6 +137,27 @@ class IRModule:
 
     def __str__(self) -> str:
         return print_module(self).text
+
+    def __repr__(self) -> str:
+        """The names of the functions, the type of @main and the number of calls; `str` is the program."""
+        shown = [_headline(var, function) for var, function in self.functions.items()]
+        rest = len(shown) - _NAMED_FUNCTIONS
+        names = [*shown[:_NAMED_FUNCTIONS], *([f"{rest} more"] if rest > 0 else [])]
+        calls = sum(isinstance(expr, Call) for expr in post_order(*self.graph_functions.values()))
+        return f"IRModule({', '.join(names) or 'no functions'}; {calls} call{'' if calls == 1 else 's'})"
+
+    def _repr_html_(self) -> str:
+        """The program's first lines, for notebooks."""
+        lines = str(self).splitlines()
+        rest = len(lines) - _SHOWN_LINES
+        shown = [*lines[:_SHOWN_LINES], *([f"... {rest} more lines: print(module)"] if rest > 0 else [])]
+        return f"<pre>{escape(chr(10).join(shown), quote=False)}</pre>"
+
+
+def _headline(var: GlobalVar, function: Function | PrimFunc) -> str:
+    """Return the name of a function; of @main with its type."""
+    type_ = function.checked_type if var.name == "main" and isinstance(function, Function) else None
+    return f"@{var.name}" if type_ is None else f"@{var.name}: {type_}"
 
 
 def _plain(name: str | GlobalVar) -> str:

@@ -15,6 +15,7 @@ from intarsia.ir import DType, IRModule, structural_digest
 from intarsia.measure.arrays.constant_digests import digest_constants
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.sizes.size_sample import SizeSample
+from intarsia.op.operator_sources import operator_digests
 from intarsia.passes import bind_sizes
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
@@ -77,7 +78,7 @@ class Workload:
     @cached_property
     def digest(self) -> str:
         """Digest of program, special inputs and settings, equal in every process; the key in databases."""
-        settings = self.settings.digest_parts
+        settings = (*self.settings.digest_parts, *operator_digests(self.module))
         if self.by_structure:
             return digest_text(("structure", structural_digest(self.module, weights=False), *settings))
         data = (

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.operator_modules import with_operators
 from intarsia.measure.task_outcome import task_outcome
 from intarsia.measure.timing.host_lock import exclusive_host, shared_host
 from intarsia.measure.worker_pool import Task, WorkerPool
@@ -123,4 +124,5 @@ class Workers:
 
 
 def _task(function: Callable[..., Result], arguments: tuple[object, ...], limits: TaskLimits) -> Task[Result]:
-    return Task(function, arguments, timeout_s=limits.seconds, memory_bytes=limits.memory_bytes)
+    called, given = with_operators(function, arguments)
+    return Task(called, given, timeout_s=limits.seconds, memory_bytes=limits.memory_bytes)

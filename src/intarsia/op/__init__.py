@@ -2,7 +2,10 @@
 
 opset            the pinned opset, schemas by operator
 opaque           operators that ONNX does not define, as packages declare them
-onnx_types       types and attributes of the language in ONNX's messages and back
+onnx_types, attribute_protos
+                 types and attributes of the language in ONNX's messages and back
+register_operator  operators that users and packages register: operator_definition, operator_signature,
+                 and defined_domain, which makes opaque ones of them
 known_value      small integers known at compile time: shapes, axes, pads
 infer            types of calls, through onnx's own inference per node
 let_types        types of let variables

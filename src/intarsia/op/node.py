@@ -17,7 +17,7 @@ def node_of(op: Expr, args: tuple[Expr, ...], attrs: Attrs, outputs: int) -> Nod
     """The node of an operator call, with inputs i0, i1, ... and outputs o0, o1, ...; bodies are left out."""
     from onnx import NodeProto
 
-    from intarsia.op.onnx_types import attribute_to_proto
+    from intarsia.op.attribute_protos import attribute_to_proto
 
     assert isinstance(op, Op)
     node = NodeProto(op_type=op.name, domain=op.domain)

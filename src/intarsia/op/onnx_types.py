@@ -59,6 +59,13 @@ def elem_type_of(dtype: DType) -> int:
     return _elem_types()[dtype]
 
 
+def tensor_type_text(dtype: DType) -> str:
+    """Return how schemas and onnxruntime write the type of a tensor: "tensor(float)"."""
+    from onnx import TensorProto
+
+    return f"tensor({TensorProto.DataType.Name(elem_type_of(dtype)).lower()})"
+
+
 def dtype_of_elem(elem_type: int) -> DType:
     """Element type of ONNX's number.
 
@@ -170,33 +177,6 @@ def tensor_from_proto(proto: TensorProto) -> npt.NDArray[Any]:
         raise InvalidModelError(
             f"tensor {proto.name!r} is no {dtype} array of shape {tuple(proto.dims)}: {error}"
         ) from None
-
-
-def attribute_to_proto(name: str, value: AttrValue, operator: str, domain: str) -> AttributeProto:
-    """One attribute as ONNX writes it; the schema decides the kind of an empty list."""
-    from onnx import helper
-
-    if isinstance(value, Constant):
-        return helper.make_attribute(name, tensor_to_proto(value.data))
-    if isinstance(value, (TensorType, TupleType, FuncType, SequenceType, OptionalType)):
-        return helper.make_attribute(name, type_to_proto(value))
-    if value == ():
-        return helper.make_attribute(name, [], attr_type=_kind_of_empty(name, operator, domain))
-    if isinstance(value, tuple):
-        items = [tensor_to_proto(item.data) if isinstance(item, Constant) else item for item in value]
-        return helper.make_attribute(name, items)
-    return helper.make_attribute(name, value)
-
-
-def _kind_of_empty(name: str, operator: str, domain: str) -> int:
-    from onnx import AttributeProto
-
-    from intarsia.op.opset import schema_of
-
-    kinds = (AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS, AttributeProto.TENSORS)
-    declared = schema_of(operator, domain).attributes.get(name)
-    kind = declared.type.value if declared else AttributeProto.INTS
-    return int(kind if kind in kinds else AttributeProto.INTS)
 
 
 def attributes_from_protos(protos: list[AttributeProto]) -> Attrs:

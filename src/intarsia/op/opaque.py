@@ -6,6 +6,9 @@ calls alone; what stands around them stays free. A package declares a domain by 
 
     [project.entry-points."intarsia.operator_domains"]
     "com.microsoft" = "intarsia.toolchain.onnxruntime.domain:MicrosoftOperators"
+
+Operators that are registered one by one (`op.register_operator`) make such a domain as well. Their references
+define them, so that all toolchains but the judges' own may run them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy.typing as npt
 
 from intarsia.ir import Call, Expr, IRModule, Op, Type, post_order
+from intarsia.op.defined_domain import DefinedDomain
+from intarsia.op.operator_definition import defined_domains, definition_of, has_definitions
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.support.registry import Registry
 
@@ -86,9 +91,19 @@ holding_operator_domain = _DOMAINS.holding
 """Declare a domain for the duration of a `with` block, even if it is declared already."""
 
 
-def is_declared(domain: str) -> bool:
-    """Whether some installed package declares a domain of operators."""
+def is_opaque_domain(domain: str) -> bool:
+    """Whether some installed package declares a domain as a whole, rather than operators one by one."""
     return bool(domain) and domain in _DOMAINS
+
+
+def is_declared(domain: str) -> bool:
+    """Whether some installed package declares a domain of operators, or operators of it are registered."""
+    return bool(domain) and (domain in _DOMAINS or has_definitions(domain))
+
+
+def _entry(domain: str) -> OperatorDomain:
+    """Return what is declared about a domain that is declared."""
+    return _DOMAINS[domain]() if domain in _DOMAINS else DefinedDomain(domain)
 
 
 def operator_domain(domain: str) -> OperatorDomain:
@@ -98,12 +113,13 @@ def operator_domain(domain: str) -> OperatorDomain:
         UnsupportedModelError: No package declares it, or it cannot be used on this machine.
     """
     if not is_declared(domain):
-        declared = ", ".join(repr(name) for name in _DOMAINS) or "none"
+        declared = ", ".join(repr(name) for name in sorted({*_DOMAINS, *defined_domains()})) or "none"
         raise UnsupportedModelError(
             f"the operator domain {domain!r} is not one of ONNX's, and no installed package declares it",
-            help=f"export the model with ONNX's own operators; declared domains: {declared}",
+            help="install the package that registers its operators, or export the model with ONNX's own; "
+            f"declared domains: {declared}",
         )
-    entry = _DOMAINS[domain]()
+    entry = _entry(domain)
     obstacle = entry.obstacle()
     if obstacle is not None:
         raise UnsupportedModelError(
@@ -119,18 +135,26 @@ def declared_version(domain: str) -> int:
     Raises:
         UnsupportedModelError: No package declares it.
     """
-    return _DOMAINS[domain]().version if is_declared(domain) else operator_domain(domain).version
+    return _entry(domain).version if is_declared(domain) else operator_domain(domain).version
 
 
 def usable_domain(domain: str) -> OperatorDomain | None:
     """What is declared about a domain; None if nothing is, or it cannot be used on this machine."""
-    entry = _DOMAINS[domain]() if is_declared(domain) else None
+    entry = _entry(domain) if is_declared(domain) else None
     return entry if entry is not None and entry.obstacle() is None else None
 
 
-def declared_toolchains(domain: str) -> frozenset[str]:
-    """Names of the toolchains that can run operators of a domain; none if no package declares it."""
-    return _DOMAINS[domain]().toolchains if is_declared(domain) else frozenset()
+def declared_toolchains(domain: str, name: str) -> frozenset[str]:
+    """Names of the toolchains that can run an operator of a domain; none if it is not declared."""
+    if is_opaque_domain(domain):
+        return _entry(domain).toolchains
+    definition = definition_of(domain, name)
+    return frozenset() if definition is None else definition.toolchains
+
+
+def is_defined(expr: Expr) -> bool:
+    """Whether an expression is a call of a registered operator, which its reference function defines."""
+    return is_opaque(expr) and isinstance(expr, Call) and not is_opaque_domain(_domain(expr))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +166,14 @@ class OpaqueOperator:
         calls: Number of its calls.
         toolchains: Names of the toolchains that can run it, sorted.
         judge: Source of its expected results, in words.
+        is_defined: Whether it is registered with a reference function, which every judge calls for it.
     """
 
     name: str
     calls: int
     toolchains: tuple[str, ...]
     judge: str
+    is_defined: bool = False
 
 
 def is_opaque(expr: Expr) -> bool:
@@ -166,6 +192,14 @@ def opaque_operators(module: IRModule) -> tuple[OpaqueOperator, ...]:
                 counts[expr.op.domain, expr.op.name] += 1
     uses = []
     for (domain, name), count in sorted(counts.items()):
-        entry = _DOMAINS[domain]()
-        uses.append(OpaqueOperator(f"{domain}::{name}", count, tuple(sorted(entry.toolchains)), entry.judge))
+        toolchains = tuple(sorted(declared_toolchains(domain, name)))
+        is_registered = not is_opaque_domain(domain)
+        uses.append(
+            OpaqueOperator(f"{domain}::{name}", count, toolchains, _entry(domain).judge, is_registered)
+        )
     return tuple(uses)
+
+
+def _domain(call: Call) -> str:
+    assert isinstance(call.op, Op)
+    return call.op.domain

@@ -8,10 +8,12 @@ To add an operator: a row here, its compute rule in `native/te/operators`, its t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
 from intarsia.ir import Op
+from intarsia.op.operator_definition import definition_of
 from intarsia.op.operator_facts import (
     LayoutKind,
     OperatorFacts,
@@ -318,15 +320,23 @@ _FOREIGN = MappingProxyType({row.name: row for row in FOREIGN_ROWS})
 def facts_of(op: Op) -> OperatorFacts:
     """Return the row of an operator; `FOREIGN` for one of another domain that has no row of its own.
 
+    Of a registered operator only the fusion kind may differ from `FOREIGN`.
+
     Raises:
         InvalidModelError: ONNX's default domain, or ours, has no such operator.
     """
     if op.domain not in ("", INTARSIA_DOMAIN):
-        return _FOREIGN.get(str(op), FOREIGN)
+        return _FOREIGN.get(str(op)) or _registered_facts(op)
     facts = (_INTARSIA if op.domain else OPERATORS).get(op.name)
     if facts is None:
         raise unknown_operator(op.name, op.domain)
     return facts
+
+
+def _registered_facts(op: Op) -> OperatorFacts:
+    definition = definition_of(op.domain, op.name)
+    fusion = FOREIGN.fusion if definition is None else definition.fusion
+    return FOREIGN if fusion is FOREIGN.fusion else replace(FOREIGN, name=op.name, fusion=fusion)
 
 
 @cache

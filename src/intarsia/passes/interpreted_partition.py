@@ -62,7 +62,7 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
             partitioned = _with_regions(default_heuristic()(unrolled, context), target, context)
     if all("Compiler" not in function.attrs for function in partitioned.graph_functions.values()):
         return None
-    _refuse_unsupported(partitioned, toolchain)
+    refuse_unsupported(partitioned, toolchain)
     return partition_for(partitioned, REFERENCE)  # takes operators of sequences
 
 
@@ -89,7 +89,12 @@ def unsupported_calls(partitioned: IRModule) -> Iterator[Call]:
                 pass
 
 
-def _refuse_unsupported(partitioned: IRModule, toolchain: str) -> None:
+def refuse_unsupported(partitioned: IRModule, toolchain: str) -> None:
+    """Refuse a program with calls that no marked function holds (`unsupported_calls`).
+
+    Raises:
+        CompileError: There are such calls; the message lists their operators.
+    """
     calls = tuple(unsupported_calls(partitioned))
     if not calls:
         return

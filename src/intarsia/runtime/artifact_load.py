@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
 from intarsia.runtime.artifact_damage import damaged
-from intarsia.runtime.artifact_format import CONSTANTS, EXPLANATION, MANIFEST, PROGRAM, SELF_TEST, SIGNATURE
+from intarsia.runtime.artifact_format import (
+    CONSTANTS,
+    EXPLANATION,
+    MANIFEST,
+    PROGRAM,
+    SELF_TEST,
+    SIGNATURE,
+    ArtifactFormat,
+)
 from intarsia.runtime.artifact_reader import ArtifactReader, check_name, open_artifact
 from intarsia.runtime.bounded_json import MOST_BYTES
 from intarsia.runtime.devices.open_devices import kernel_devices, open_devices, threads_of
@@ -23,6 +34,9 @@ from intarsia.runtime.self_test import SelfTest
 from intarsia.runtime.toolchain_version import usable_loader
 from intarsia.support.errors import ArtifactError, MissingToolchainError, UsageError
 from intarsia.target.host import Host
+
+_PICKLED: Final = "pickled.intarsia"
+"""File name of an artifact that stands in a pickle, in messages."""
 
 
 def load(
@@ -86,6 +100,29 @@ def load(
         )
     usable = [trusted and not misfit for misfit in fitting]
     return _assemble(artifact, manifest, files, loaders, usable)
+
+
+def load_bytes(data: bytes) -> Executable:
+    """Load the executable whose artifact, a zip file, has these bytes; see `load`.
+
+    Raises:
+        IntarsiaError: See `load`.
+    """
+    with TemporaryDirectory(prefix="intarsia-") as folder:
+        path = Path(folder) / _PICKLED
+        path.write_bytes(data)
+        return load(path)  # files that are mapped stay readable after their names are gone
+
+
+def _reduce(executable: Executable) -> tuple[Callable[[bytes], Executable], tuple[bytes]]:
+    """Pickle and copy an executable by its artifact."""
+    with TemporaryDirectory(prefix="intarsia-") as folder:
+        path = Path(folder) / _PICKLED
+        executable.save(path, format=ArtifactFormat.ZIP)
+        return load_bytes, (path.read_bytes(),)
+
+
+copyreg.pickle(Executable, _reduce)
 
 
 def _check_signature(reader: ArtifactReader, manifest: bytes, public_key: Path) -> None:

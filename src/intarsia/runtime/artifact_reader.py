@@ -20,7 +20,7 @@ from intarsia.runtime.artifact_damage import damaged
 from intarsia.runtime.artifact_format import MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.kernel import Array
-from intarsia.support.errors import ArtifactError
+from intarsia.support.errors import ArtifactError, UsageError
 
 _PIECE: Final = 1 << 24
 """Bytes that are digested or read at a time."""
@@ -47,6 +47,29 @@ _UNREADABLE: Final = (  # what zipfile raises on damaged files, ValueError and O
     OverflowError,
     MemoryError,
 )
+
+
+def is_artifact_data(data: bytes) -> bool:
+    """Whether bytes look like an artifact: a zip file."""
+    return data.startswith(_ZIP_START)
+
+
+def is_artifact(path: Path) -> bool:
+    """Whether a path looks like an artifact by its content: a folder, or a zip file.
+
+    Raises:
+        UsageError: The file cannot be read.
+    """
+    if not path.exists():
+        return False
+    if path.is_dir():
+        return True
+    try:
+        with path.open("rb") as file:
+            return is_artifact_data(file.read(len(_ZIP_START)))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot read {path}: {reason}") from error
 
 
 @dataclass(frozen=True, slots=True)

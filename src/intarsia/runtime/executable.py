@@ -42,7 +42,8 @@ class Executable(ClosedOnExit):
     """A compiled program, called like a function on arrays.
 
     It is safe to call from several threads: the calls run one after the other. As a context manager it closes
-    itself.
+    itself. It is pickled and copied as the artifact that `save` would write; a copy has kernels and memory of
+    its own.
 
     Args:
         plan: Steps of the program in their order.
@@ -132,7 +133,7 @@ class Executable(ClosedOnExit):
         """Run the program.
 
         Args:
-            *args: Inputs in order: NumPy arrays or anything with `__dlpack__`.
+            *args: Inputs in order: NumPy arrays or anything with `__dlpack__`; or a mapping of all by name.
             **named: Inputs by name.
 
         Returns:

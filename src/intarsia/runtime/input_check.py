@@ -43,6 +43,8 @@ class InputCheck:
     def accept(self, args: Sequence[object], named: Mapping[str, object]) -> Sequence[Value]:
         """Return the arguments in the order of the inputs, as C-contiguous arrays.
 
+        A mapping as the only argument gives the inputs by name.
+
         Raises:
             InputError: Wrong count, name, element type or shape, or no array.
         """
@@ -61,6 +63,8 @@ class InputCheck:
                     break
             else:
                 return args  # type: ignore[return-value]  # the loop has seen that all are arrays
+        if len(args) == 1 and not named and isinstance(args[0], Mapping):
+            return self.accept((), args[0])
         return self._accept_slowly(self._bind(args, named))
 
     def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:

@@ -24,6 +24,13 @@ def lazy_names(
         return value
 
     def list_names() -> list[str]:
-        return sorted({*package, *homes})
+        """List the public names, as `__all__` has them; the others are not for users."""
+        public = package.get("__all__", package)
+        return sorted({*homes, *public, *(name for name in package if is_dunder(name))})
 
     return get_attribute, list_names
+
+
+def is_dunder(name: str) -> bool:
+    """Whether a name is one of Python's own, such as `__doc__`."""
+    return name.startswith("__") and name.endswith("__")

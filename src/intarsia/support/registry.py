@@ -41,6 +41,11 @@ class Registry(Generic[T]):
         self._values[name] = value
         return value
 
+    def replace(self, name: str, value: T) -> T:
+        """Add a value in place of the one of that name."""
+        self._values[name] = value
+        return value
+
     @contextmanager
     def holding(self, name: str, value: T) -> Iterator[T]:
         """Register a value for the duration of a `with` block, even if the name is taken."""
@@ -73,6 +78,14 @@ class Registry(Generic[T]):
                 )
             self._values[name] = point.load()
         return self._values[name]
+
+    def get(self, name: str) -> T | None:
+        """Return the value of that name; None if it is unknown.
+
+        Raises:
+            UsageError: Packages announce different values.
+        """
+        return self[name] if name in self else None  # noqa: SIM401 - this is that method
 
     def __contains__(self, name: object) -> bool:
         return name in self._values or name in self._points()

@@ -25,6 +25,11 @@ class DeviceType(Enum):
         return self.name.lower()
 
     @classmethod
+    def has_kind(cls, kind: str) -> bool:
+        """Whether a device kind has that name."""
+        return any(device_type.kind == kind for device_type in cls)
+
+    @classmethod
     def of_kind(cls, kind: str) -> DeviceType:
         """The device type of a kind's name.
 

@@ -68,6 +68,16 @@ class Target:
         return cls(text)
 
     @classmethod
+    def of_text(cls, text: str) -> Target:
+        """Return the target of a toolchain's name ("openvino"), or what `parse` reads.
+
+        Raises:
+            UsageError: As the constructor.
+        """
+        is_name = _TOOLCHAIN.fullmatch(text) is not None and not DeviceType.has_kind(text)
+        return cls.for_toolchain(text) if is_name else cls.parse(text)
+
+    @classmethod
     def for_toolchain(cls, toolchain: str, /, kind: str = "cpu", **options: OptionValue) -> Target:
         """The target of a toolchain with options by name.
 

@@ -9,7 +9,7 @@ from typing import Final
 from intarsia.ir import Call, Expr, Function, GlobalVar, IRModule, Op, post_order
 from intarsia.ir.rule_errors import named_node
 from intarsia.op import PINNED_OPSET
-from intarsia.op.opaque import declared_toolchains, is_opaque
+from intarsia.op.opaque import declared_toolchains, is_opaque, is_opaque_domain
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import CompileError, ModelError
 from intarsia.target import Target
@@ -99,12 +99,19 @@ def _callee(expr: Expr, module: IRModule | None) -> Function | None:
 
 
 def _refuse_undeclared_call(toolchain: str, op: Op) -> None:
-    declared = declared_toolchains(op.domain)
-    if toolchain not in declared:
+    declared = declared_toolchains(op.domain, op.name)
+    if toolchain in declared:
+        return
+    names = ", ".join(sorted(declared)) or f"the {REFERENCE}"
+    if is_opaque_domain(op.domain):
         raise CompileError(
             f"{toolchain} cannot compile this: operator {str(op)!r} is opaque, and its domain is declared "
-            f"for {', '.join(sorted(declared))} only"
+            f"for {names} only"
         )
+    raise CompileError(
+        f"{toolchain} cannot compile this: operator {str(op)!r} is registered for {names} only",
+        help="a compute rule lets native run it; toolchains=[...] in register_operator names others",
+    )
 
 
 def newest_opset(toolchain: Toolchain) -> int:

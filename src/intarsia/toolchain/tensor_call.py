@@ -21,7 +21,7 @@ def is_tensor_call(call: Call, domains: frozenset[str], without: frozenset[DType
 
 def declared_domains(call: Call, toolchain: str) -> frozenset[str]:
     """The domain of a call's operator, if a package declares that the toolchain runs it; else no domain."""
-    if isinstance(call.op, Op) and toolchain in declared_toolchains(call.op.domain):
+    if isinstance(call.op, Op) and toolchain in declared_toolchains(call.op.domain, call.op.name):
         return frozenset({call.op.domain})
     return frozenset()
 

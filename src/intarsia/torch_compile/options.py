@@ -83,7 +83,7 @@ class CompileOptions:
             UsageError: A target names no toolchain.
         """
         names = DEFAULT_TOOLCHAINS if self.toolchains is None else self.toolchains
-        targets = [Target(name) if "-toolchain=" in name else Target.for_toolchain(name) for name in names]
+        targets = [Target.of_text(name) for name in names]
         for target in targets:
             if target.toolchain is None:
                 raise UsageError(

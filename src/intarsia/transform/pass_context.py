@@ -60,6 +60,20 @@ class PassContext:
         self.trace = PassTrace() if record else None
         self._instruments = checked_instruments(instruments)
 
+    def __repr__(self) -> str:
+        """The arguments that differ from the defaults, with the names of instruments."""
+        given = [f"opt_level={self.opt_level}"]
+        given += [
+            f"{name}={list(value)!r}"
+            for name, value in (("required_pass", self.required_pass), ("disabled_pass", self.disabled_pass))
+            if value
+        ]
+        given += [f"config={dict(self.config)!r}"] if self.config else []
+        instruments = ", ".join(type(instrument).__name__ for instrument in self._instruments)
+        given += [f"instruments=[{instruments}]"] if instruments else []
+        given += ["record=True"] if self.trace is not None else []
+        return f"PassContext({', '.join(given)})"
+
     @staticmethod
     def current() -> PassContext:
         """The innermost context entered in this thread or task, or its default context."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from intarsia.driver.import_model import import_model
-from intarsia.ir import DType, Function, IRModule, TensorType, Var
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model
+from intarsia.ir import DType, Function, IRModule, TensorType, Var, structural_equal
 from intarsia.op import call
 from intarsia.support.errors import UsageError
 
@@ -37,3 +41,14 @@ def test_example_inputs_are_measured_on() -> None:
     assert [array.tolist() for array in model.inputs.values()] == [x.tolist()]
     with pytest.raises(UsageError, match="has the shapes of its example inputs"):
         import_model(torch.nn.Linear(4, 3), {"x": (1, 4)}, None, x, None)
+
+
+def test_a_model_of_the_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = import_model("zoo:mnist", None, None, None, None).module
+    assert structural_equal(module, from_onnx(build_model("mnist")))
+    with pytest.raises(UsageError, match="unknown zoo model 'minst'") as caught:
+        import_model("zoo:minst", None, None, None, None)
+    assert caught.value.help == "did you mean mnist?"
+    onnx.save(build_model("lstm"), tmp_path / "zoo:mnist")  # a file of that name is that file
+    assert not structural_equal(import_model("zoo:mnist", None, None, None, None).module, module)

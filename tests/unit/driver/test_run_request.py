@@ -36,6 +36,7 @@ def test_numbers_texts_and_switches() -> None:
         ("--exact", ""),
         ("--plan", "p.json"),
     ]
+    assert flags(targets="native")[2:] == [("--target", "native")]
     assert flags(budget=2.5)[0] == ("--budget", "2.5s")
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.ir_programs import ones, relu, var
 from tests.loop_programs import matmul, scale
 
-from intarsia.ir import Attrs, Function, GlobalVar, IRModule, with_module_fields
+from intarsia.ir import Attrs, DType, Expr, Function, GlobalVar, IRModule, TensorType, with_module_fields
 from intarsia.support.errors import UsageError
 
 F, G = Function((), ones()), Function((), relu(ones()))
@@ -122,3 +122,26 @@ def test_names_and_containers_of_other_types_are_refused() -> None:
         IRModule([F])  # type: ignore[arg-type]  # the mistake
     with pytest.raises(UsageError, match="functions of a module have names, got 3"):
         IRModule.from_expr(F)[3]  # type: ignore[index]  # the mistake
+
+
+def test_the_short_form_names_functions_and_counts_calls() -> None:
+    x = var("x", TensorType((2, 3), DType.FLOAT32))
+    mod = IRModule.from_expr(Function((x,), relu(relu(x))))
+    assert repr(mod) == ("IRModule(@main: fn (Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32]; 2 calls)")
+    many = IRModule({GlobalVar(f"f{number}"): G for number in range(7)})
+    assert repr(many) == "IRModule(@f0, @f1, @f2, @f3, @f4, 2 more; 1 call)"
+    assert repr(IRModule({})) == "IRModule(no functions; 0 calls)"
+    assert repr(IRModule({GlobalVar("scale"): scale()})) == "IRModule(@scale; 0 calls)"
+
+
+def test_a_notebook_shows_the_first_lines() -> None:
+    x = var("x", TensorType((2, 3), DType.FLOAT32))
+    text = IRModule.from_expr(Function((x,), relu(x)))._repr_html_()
+    assert text.startswith("<pre>")
+    assert "-&gt; Tensor[(2, 3), float32]" in text
+    value: Expr = x
+    for _ in range(300):
+        value = relu(value)
+    lines = IRModule.from_expr(Function((x,), value))._repr_html_().splitlines()
+    assert len(lines) == 201
+    assert lines[-1].endswith("more lines: print(module)</pre>")

@@ -19,8 +19,8 @@ from intarsia.ir import (
     TupleType,
     Type,
 )
+from intarsia.op.attribute_protos import attribute_to_proto
 from intarsia.op.onnx_types import (
-    attribute_to_proto,
     attributes_from_protos,
     densify,
     dtype_of_elem,

@@ -100,8 +100,8 @@ def test_predicates_follow_the_declaration() -> None:
     opaque = the_call(opaque_module())
     assert operator_predicate("onnxruntime")(opaque)
     assert operator_predicate("reference")(opaque)
-    assert declared_toolchains(MICROSOFT) == {"onnxruntime"}
-    assert declared_toolchains("") == declared_toolchains("acme") == frozenset()
+    assert declared_toolchains(MICROSOFT, "Inverse") == {"onnxruntime"}
+    assert declared_toolchains("", "Relu") == declared_toolchains("acme", "Inverse") == frozenset()
 
 
 def test_annotation_gives_only_the_opaque_call_to_its_toolchain() -> None:

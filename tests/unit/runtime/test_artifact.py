@@ -1,6 +1,10 @@
+import copy
 import json
+import pickle
 import struct
+import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from intarsia.runtime.plan import Branch, RunKernel, TensorInfo
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.aligned_memory import ALIGNMENT
-from intarsia.support.errors import ArtifactError, OutputError
+from intarsia.support.errors import ArtifactError, OutputError, UsageError
 from intarsia.target.host import Host
 
 pytestmark = pytest.mark.usefixtures("fake_toolchain")
@@ -75,6 +79,23 @@ def test_an_executable_comes_back_whole(tmp_path: Path, form: ArtifactFormat) ->
     np.testing.assert_array_equal(its.program_constants, mine.program_constants)
     assert found.self_test() == 0
     assert [kernel.source.target for kernel in found.kernels] == ["cpu -toolchain=fake"] * 2
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda exe: pickle.loads(pickle.dumps(exe))])
+def test_an_executable_is_copied_and_pickled_by_its_artifact(
+    copied: Callable[[Executable], Executable], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exe = example(blob="compiled")
+    found = copied(exe)
+    assert not list(tmp_path.iterdir())
+    expected = exe(X)
+    exe.close()
+    np.testing.assert_array_equal(found(X), expected)
+    assert (found.plan, found.kernel_names, found.program) == (exe.plan, exe.kernel_names, "def @main(x)")
+    assert found.self_test() == 0
+    with pytest.raises(UsageError, match="the executable is closed"):
+        copied(exe)
 
 
 def test_what_is_in_it(tmp_path: Path) -> None:

@@ -158,3 +158,15 @@ def test_sizes_outside_of_the_declared_range_are_refused() -> None:
         "help: tune the model for more: intarsia tune --shape batch=1..5"
     )
     assert check.accept((ids, mask), {})[0] is ids, "a refused call changes nothing"
+
+
+def test_a_mapping_gives_all_inputs_by_name() -> None:
+    ids, mask = np.zeros((2, 8), np.int64), np.zeros((2, 2), np.bool_)
+    found = InputCheck([IDS, MASK]).accept(({"mask": mask, "ids": ids},), {})
+    assert found[0] is ids
+    assert found[1] is mask
+    data = np.zeros((1, 3, 4, 4), np.float32)
+    assert InputCheck([IMAGE]).accept(({"data": data},), {})[0] is data
+    assert refusal([IMAGE], {"date": data}).startswith('there is no input "date"')
+    assert refusal([IDS, MASK], {"ids": ids}).startswith('input "mask" is missing')
+    assert "is of type dict" in refusal([IDS, MASK], {"ids": ids}, mask)

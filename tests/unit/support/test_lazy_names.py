@@ -1,6 +1,7 @@
 import pytest
 
-from intarsia.support.lazy_names import lazy_names
+import intarsia as ia
+from intarsia.support.lazy_names import is_dunder, lazy_names
 
 
 def test_a_name_is_imported_once() -> None:
@@ -12,3 +13,15 @@ def test_a_name_is_imported_once() -> None:
     assert package["sqrt"] is value
     with pytest.raises(AttributeError, match=r"^module 'shop' has no attribute 'cbrt'$"):
         get_attribute("cbrt")
+
+
+def test_only_public_names_are_listed() -> None:
+    package: dict[str, object] = {"__name__": "shop", "__all__": ["price"], "price": 1, "till": 2, "_key": 3}
+    assert lazy_names(package, {"sqrt": "math"})[1]() == ["__all__", "__name__", "price", "sqrt"]
+
+
+def test_names_of_the_package() -> None:
+    names = [name for name in dir(ia) if not is_dunder(name)]
+    assert set(names) == {*ia.__all__} - {"__version__"}
+    assert "tune" in names
+    assert "__version__" in dir(ia)

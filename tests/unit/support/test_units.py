@@ -3,8 +3,8 @@ import math
 import pytest
 from tests.each_case import each_case
 
-from intarsia.cli.reports.ratio_text import ratio_text
 from intarsia.measure.timing.interleaved import RatioInterval
+from intarsia.measure.timing.ratio_text import ratio_text
 from intarsia.support.units import (
     cache_text,
     duration_text,

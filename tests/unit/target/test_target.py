@@ -212,3 +212,15 @@ def test_text_and_argument_must_not_both_set_something() -> None:
         Target("cpu -toolchain=openvino", "onnxruntime")
     with pytest.raises(UsageError, match="-threads is given 2 times"):
         Target("cpu -threads=2", options=(("threads", 2),))
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("openvino", Target("cpu", "openvino")),
+        ("cpu -toolchain=openvino -threads=2", Target("cpu", "openvino", (("threads", 2),))),
+        ("cpu", Target("cpu")),
+    ],
+)
+def test_a_toolchain_is_a_target_of_the_cpu(text: str, target: Target) -> None:
+    assert Target.of_text(text) == target

@@ -210,3 +210,14 @@ class TestConfig:
         program = f"from intarsia.transform import PassContext\n{code}"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_short_form_has_what_differs_from_the_defaults() -> None:
+    assert repr(PassContext()) == "PassContext(opt_level=2)"
+    context = PassContext(
+        3, disabled_pass=["FoldConstant"], instruments=[PassTimingInstrument()], record=True
+    )
+    assert repr(context) == (
+        "PassContext(opt_level=3, disabled_pass=['FoldConstant'], instruments=[PassTimingInstrument], "
+        "record=True)"
+    )

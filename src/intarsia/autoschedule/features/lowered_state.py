@@ -9,11 +9,11 @@ from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analyse
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.ir import PrimFunc
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.dag.op_attrs import LAYOUT_FREE
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.lowering import lower
 from intarsia.native.schedule import with_state
+from intarsia.native.te.op_attrs import LAYOUT_FREE
 from intarsia.support.errors import UsageError
 
 

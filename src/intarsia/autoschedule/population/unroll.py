@@ -9,9 +9,9 @@ from random import Random
 from intarsia.autoschedule.sketch.stage_facts import has_reduction, is_placed, listed_axes
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
-from intarsia.native.dag.op_attrs import ALWAYS_UNROLL_INNER
 from intarsia.native.loop_state import IteratorAnnotation, LoopState, Stage
 from intarsia.native.loop_state.steps.pragma_step import AUTO_UNROLL
+from intarsia.native.te.op_attrs import ALWAYS_UNROLL_INNER
 
 
 @dataclass(frozen=True, slots=True)

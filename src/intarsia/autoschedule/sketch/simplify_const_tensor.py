@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from intarsia.autoschedule.sketch.sketch_rule import Children, Condition, SketchContext
 from intarsia.autoschedule.sketch.stage_facts import listed_axes
-from intarsia.native.dag.op_attrs import SIMPLIFY_CONST
 from intarsia.native.loop_state import LoopState
 from intarsia.native.te import ComputeOp, IterKind
+from intarsia.native.te.op_attrs import SIMPLIFY_CONST
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from intarsia.autoschedule.sketch.stage_facts import listed_axes
-from intarsia.native.dag.op_attrs import NO_SPLIT_AT_INNER
 from intarsia.native.loop_state import IteratorAnnotation, LoopState
 from intarsia.native.te import IterKind
+from intarsia.native.te.op_attrs import NO_SPLIT_AT_INNER
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from intarsia.cli.arguments.completion import AFTER_PREFIX, ZOO_PREFIX
+from intarsia.cli.arguments.completion import AFTER_PREFIX
+from intarsia.frontend.zoo_name import ZOO_PREFIX
 
 _VARIABLE: Final = "_INTARSIA_COMPLETE"
 _ZOO, _COLON = ZOO_PREFIX[:-1], ZOO_PREFIX[-1]

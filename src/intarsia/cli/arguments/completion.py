@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-ZOO_PREFIX = "zoo:"
+from intarsia.frontend.zoo_name import ZOO_PREFIX
+
 AFTER_PREFIX = "_INTARSIA_AFTER_ZOO_PREFIX"
 """Environment variable that is set if the shell completes only the text after the prefix (`bash_words`)."""
 

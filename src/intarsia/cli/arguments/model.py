@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from intarsia.cli.arguments.completion import ZOO_PREFIX
+from intarsia.frontend.zoo_name import ZOO_PREFIX, zoo_name
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
     from intarsia.ir import IRModule
 
-_ZIP_MAGIC: Final = b"PK\x03\x04"
 _ONNX_SUFFIX: Final = ".onnx"
 _TEXT_SUFFIX: Final = ".txt"
 
@@ -52,22 +51,14 @@ class ModelArgument:
     @property
     def is_zoo(self) -> bool:
         """Whether it is a built-in model."""
-        return self.source.startswith(ZOO_PREFIX) and not Path(self.source).exists()
+        return zoo_name(self.source) is not None
 
     @property
     def is_artifact(self) -> bool:
         """Whether it looks like an artifact by its content: a folder, or a zip file."""
-        path = Path(self.source)
-        if self.is_zoo or not path.exists():
-            return False
-        if path.is_dir():
-            return True
-        try:
-            with path.open("rb") as file:
-                return file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise UsageError(f"cannot read {path}: {reason}") from error
+        from intarsia.runtime.artifact_reader import is_artifact
+
+        return not self.is_zoo and is_artifact(Path(self.source))
 
     def refuse_choices(self, **choices: object) -> None:
         """Refuse options of models for an artifact, which is compiled already.

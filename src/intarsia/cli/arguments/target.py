@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from intarsia.support.errors import UsageError
-from intarsia.target import DeviceType, Target
+from intarsia.target import Target
 
 
 def parse_target(text: str, threads: int | None = None) -> Target:
@@ -19,8 +19,7 @@ def parse_target(text: str, threads: int | None = None) -> Target:
     """
     from intarsia.toolchain import toolchain
 
-    words = text.split()
-    target = Target.for_toolchain(text) if len(words) == 1 and not _is_device(text) else Target.parse(text)
+    target = Target.of_text(text)
     if target.toolchain is None:
         raise UsageError(
             f'the target "{target}" names no toolchain', help='write for example "cpu -toolchain=openvino"'
@@ -35,11 +34,3 @@ def target_text(target: Target) -> str:
     """Return the target's text for tables: the toolchain, and its options (openvino threads=2)."""
     options = (f"{name}={value}" for name, value in target.options)
     return " ".join([str(target.toolchain), *options])
-
-
-def _is_device(word: str) -> bool:
-    try:
-        DeviceType.of_kind(word)
-    except UsageError:
-        return False
-    return True

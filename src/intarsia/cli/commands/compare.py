@@ -13,9 +13,9 @@ from intarsia.cli.arguments.options import Budget, Inputs, Seed, Shapes, Threads
 from intarsia.cli.arguments.trust import RequireSignature, Trust, Untrusted
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS, difference_error
-from intarsia.cli.reports.ratio_text import ratio_text
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
+from intarsia.measure.timing.ratio_text import ratio_text
 from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.support.units import duration_text, error_text
 

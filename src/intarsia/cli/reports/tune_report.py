@@ -7,22 +7,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
-from intarsia.cli.reports.ratio_text import ratio_text
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.size_table import size_tables
 from intarsia.cli.reports.table import Table
 from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
-from intarsia.support.units import NOTHING, duration_text, error_text, size_text
+from intarsia.support.units import duration_text, size_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from intarsia.driver.result import TuneResult
     from intarsia.tune.contest.candidate_record import CandidateRecord
-
-HEADERS = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")
-NUMERIC = frozenset({2, 4})
 
 
 def tune_report(
@@ -43,10 +39,11 @@ def tune_report(
         plan: Path of the written plan, or None.
         page: Path of the written page of HTML, or None.
     """
+    from intarsia.driver.result_table import HEADERS, NUMERIC, candidate_row
     from intarsia.support.files import folder_size
 
     size = folder_size(path)
-    rows = tuple(_row(name, record) for record in result.candidates)
+    rows = tuple(candidate_row(name, record) for record in result.candidates)
     best = next(index for index, record in enumerate(result.candidates) if record.chosen)
     lines = [
         *(_fate(record) for record in result.candidates if record.timing is None),
@@ -85,26 +82,8 @@ def tune_report(
     return Report(document, (*tables, *lines), error)
 
 
-def _row(name: str, record: CandidateRecord) -> tuple[str, ...]:
-    return (
-        name,
-        _candidate_name(record),
-        NOTHING if record.timing is None else duration_text(record.timing.median),
-        record.status.value if record.ratio is None else ratio_text(record.ratio),
-        NOTHING if record.max_error is None else error_text(record.max_error),
-        "yes" if record.chosen else "",
-    )
-
-
-def _candidate_name(record: CandidateRecord) -> str:
-    from intarsia.cli.arguments.target import target_text
-    from intarsia.target import Target
-
-    return target_text(Target.parse(record.target)) if record.is_whole else record.name
-
-
 def _fate(record: CandidateRecord) -> str:
-    return f"{_candidate_name(record)}: {record.status.value}: {record.reason}"
+    return f"{record.name}: {record.status.value}: {record.reason}"
 
 
 def _search_lines(result: TuneResult) -> list[str]:
@@ -129,11 +108,11 @@ def _repeated(result: TuneResult) -> list[str]:
 def _within_noise(result: TuneResult) -> list[str]:
     """Return a line on candidates within the noise of the winner."""
     close = [
-        _candidate_name(record)
+        record.name
         for record in result.candidates
         if not record.chosen and record.ratio is not None and record.ratio.contains_one
     ]
-    winner = _candidate_name(result.chosen)
+    winner = result.chosen.name
     return [f"within noise of {winner}: {', '.join(close)}"] if close else []
 
 
@@ -142,7 +121,7 @@ def _too_slow(name: str, chosen: CandidateRecord, required_ms: float) -> TooSlow
     if chosen.timing.median * 1e3 <= required_ms:
         return None
     return TooSlowError(
-        f"{name} takes {duration_text(chosen.timing.median)} with {_candidate_name(chosen)}, "
+        f"{name} takes {duration_text(chosen.timing.median)} with {chosen.name}, "
         f"required at most {required_ms:g} ms"
     )
 

@@ -42,11 +42,12 @@ from intarsia.ir import (
     Var,
 )
 from intarsia.ir.scope import Scope, ScopedProgram, place
+from intarsia.op.attribute_protos import attribute_to_proto
 from intarsia.op.counted_rows_op import COUNTED_BOXES, COUNTED_INDICES
 from intarsia.op.infer import returns_tuple
 from intarsia.op.intarsia_ops import layout_permutation
 from intarsia.op.node import OUTPUTS
-from intarsia.op.onnx_types import attribute_to_proto, type_to_proto
+from intarsia.op.onnx_types import type_to_proto
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError

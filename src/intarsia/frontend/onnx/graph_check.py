@@ -100,7 +100,7 @@ def _check_foreign(node: NodeProto) -> None:
     if not is_declared(node.domain):
         raise UnsupportedModelError(
             f"{used}, which is not one of ONNX's, and no installed package declares it",
-            help="export the model with ONNX's own operators, or install a package that declares the domain",
+            help="install the package that registers it, or export the model with ONNX's own operators",
         )
     try:
         schema_of(node.op_type, node.domain)

@@ -9,8 +9,8 @@ from typing import Final
 from intarsia.build import build
 from intarsia.ir import IRModule
 from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.judged_program import judged_program
 from intarsia.measure.whole_run import run_arrays
-from intarsia.passes import partition_whole
 from intarsia.passes.devices.without_devices import without_devices
 from intarsia.runtime.executable import Executable
 from intarsia.support.closed_on_exit import ClosedOnExit
@@ -80,7 +80,7 @@ class JudgeSession(ClosedOnExit):
                 # A judge runs all of a program, also of one that is planned on several devices.
                 program = without_devices(self.module)
                 with PassContext():  # settings of what is judged must not change what is right
-                    self._executable = build(partition_whole(program, self.judge.target))
+                    self._executable = build(judged_program(program, self.judge.target))
         except IntarsiaError as error:
             self._refusal = error
         # Engines are foreign code: while they compile they raise what they like, such as RuntimeError.

@@ -13,6 +13,7 @@ engine that shares code with the first proves nothing. So judges have groups, on
    what is wrong, such as an index that is out of range.
 
 A program with an operator that only onnxruntime has is computed by onnxruntime without optimisations alone.
+A registered operator is computed by its reference function, whichever judge computes the rest.
 """
 
 from __future__ import annotations
@@ -217,13 +218,18 @@ class Panel:
 
     def only_judge_of(self) -> tuple[str, ...]:
         """Return the names of opaque operators that only one judge has; () if there are several judges."""
-        return tuple(item.name for item in self._opaque) if len(self.judges()) == 1 else ()
+        names = tuple(item.name for item in self._opaque if not item.is_defined)
+        return names if len(self.judges()) == 1 else ()
+
+    def defined(self) -> tuple[str, ...]:
+        """Return the names of registered operators, which every judge computes by their references."""
+        return tuple(item.name for item in self._opaque if item.is_defined)
 
     def can_judge(self, judge: Judge) -> bool:
         """Return whether an engine is usable, not left out, and has the opaque operators of the program."""
         if not judge.is_usable or judge.name in dict(self.limits.left_out):
             return False
-        return all(judge.target.toolchain in item.toolchains for item in self._opaque)
+        return all(item.is_defined or judge.target.toolchain in item.toolchains for item in self._opaque)
 
     @property
     def _noise(self) -> float:
@@ -326,6 +332,7 @@ class _Vote:
             refused=tuple(self._refused),
             is_proven=is_proven,
             opaque=panel.only_judge_of(),
+            defined=panel.defined(),
         )
 
     def _agreeing(self, judge: Judge, noise: Sequence[Array | None]) -> tuple[Judge, ...]:

@@ -30,6 +30,7 @@ class Ruling:
         refused: Names of the judges that cannot compile the program, each with the reason.
         is_proven: Whether judges of two groups agree, or there is only one and none failed.
         opaque: Names of the operators that no other judge has; () if others could confirm the result.
+        defined: Names of registered operators, which all judges compute by their reference functions.
     """
 
     runs: ReferenceRuns
@@ -42,12 +43,15 @@ class Ruling:
     is_proven: bool
     refused: tuple[tuple[str, str], ...] = ()
     opaque: tuple[str, ...] = ()
+    defined: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return one line for the report."""
         text = self.judge
         if self.opaque:
             text += f" alone, since no other judge has {', '.join(self.opaque)}"
+        if self.defined:
+            text += f" with the registered reference of {', '.join(self.defined)}"
         if self.agreeing:
             text += f", confirmed by {' and '.join(self.agreeing)} (difference {self.difference:.1e})"
         if not self.is_proven:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.native.dag.compute_dag import ComputeDAG
-from intarsia.native.dag.op_attrs import SIMPLIFY_CONST
+from intarsia.native.te.op_attrs import SIMPLIFY_CONST
 from intarsia.native.te.tensor import ComputeOp, Operation
 
 Indices: TypeAlias = tuple[Scalar, ...]

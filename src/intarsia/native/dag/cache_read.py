@@ -8,8 +8,8 @@ from dataclasses import replace
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.compute_dag import ComputeDAG
 from intarsia.native.dag.respliced import free_op_name, respliced
-from intarsia.native.dag.rewrite_scalar import with_buffers
 from intarsia.native.te.iter_var import IterVar
+from intarsia.native.te.rewrite_scalar import with_buffers
 from intarsia.native.te.tensor import ComputeOp, Operation, Tensor
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from intarsia.ir.attributes import NO_ATTRS, Attrs
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.compute_dag import ComputeDAG
-from intarsia.native.dag.op_attrs import AXIS_NAMES
 from intarsia.native.dag.respliced import free_op_name, respliced
-from intarsia.native.dag.rewrite_scalar import with_values
+from intarsia.native.te.op_attrs import AXIS_NAMES
+from intarsia.native.te.rewrite_scalar import with_values
 from intarsia.native.te.tensor import ComputeOp, Tensor
 
 

@@ -10,7 +10,7 @@ from intarsia.ir import DType
 from intarsia.ir.loop_walk import operands, scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Scalar
 from intarsia.ir.scalar_types import scalar_dtype
-from intarsia.native.dag.op_attrs import FLOP
+from intarsia.native.te.op_attrs import FLOP
 from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp
 
 UNKNOWN = -1

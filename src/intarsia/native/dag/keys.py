@@ -9,9 +9,9 @@ from collections.abc import Callable
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, Cast, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.native.dag.compute_dag import ComputeDAG
-from intarsia.native.dag.op_attrs import AXIS_NAMES, LAYOUT_FREE
 from intarsia.native.dag.print_dag import dag_text
 from intarsia.native.te.combiner import Combiner
+from intarsia.native.te.op_attrs import AXIS_NAMES, LAYOUT_FREE
 from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation
 from intarsia.support.digest import digest_text
 

@@ -9,9 +9,9 @@ from intarsia.ir.attributes import NO_ATTRS
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, Scalar
 from intarsia.native.dag.compute_dag import ComputeDAG
 from intarsia.native.dag.respliced import free_op_name, respliced
-from intarsia.native.dag.rewrite_scalar import with_values
 from intarsia.native.te.functions import IF_THEN_ELSE
 from intarsia.native.te.iter_var import IterKind, IterVar
+from intarsia.native.te.rewrite_scalar import with_values
 from intarsia.native.te.tensor import ComputeOp, Tensor
 
 

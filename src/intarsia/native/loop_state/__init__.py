@@ -5,6 +5,7 @@ from intarsia.native.loop_state.illegal_step import IllegalStepError
 from intarsia.native.loop_state.iterator import Iterator, IteratorAnnotation, Range
 from intarsia.native.loop_state.python_code import print_python_code_from_state
 from intarsia.native.loop_state.relation import FuseRelation, Relation, SplitRelation
+from intarsia.native.loop_state.schedule_calls import Schedule
 from intarsia.native.loop_state.stage import ComputeAt, Stage, StageKind
 from intarsia.native.loop_state.state import LoopState
 from intarsia.native.loop_state.steps import TransformStep
@@ -19,6 +20,7 @@ __all__ = [
     "LoopState",
     "Range",
     "Relation",
+    "Schedule",
     "SplitRelation",
     "Stage",
     "StageKind",

@@ -9,9 +9,7 @@ from enum import IntEnum
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, Scalar
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.dag.op_attrs import LAYOUT_FREE
 from intarsia.native.dag.respliced import free_op_name, respliced
-from intarsia.native.dag.rewrite_scalar import rewrite_scalar
 from intarsia.native.loop_state.iterator import IteratorAnnotation
 from intarsia.native.loop_state.loop_layout import loop_layouts
 from intarsia.native.loop_state.shifted_steps import shifted_steps
@@ -19,6 +17,8 @@ from intarsia.native.loop_state.state import LoopState
 from intarsia.native.packing import Packing
 from intarsia.native.te.functions import IF_THEN_ELSE
 from intarsia.native.te.iter_var import IterVar
+from intarsia.native.te.op_attrs import LAYOUT_FREE
+from intarsia.native.te.rewrite_scalar import rewrite_scalar
 from intarsia.native.te.tensor import ComputeOp, PlaceholderOp, Tensor
 
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from intarsia.ir.prim_func import Literal, LoopVar, Scalar
 from intarsia.native.dag.access import AccessAnalyzer
 from intarsia.native.dag.loop_name import loop_name
-from intarsia.native.dag.op_attrs import LAYOUT_FREE
 from intarsia.native.loop_state.iterator import Iterator
 from intarsia.native.loop_state.relation import SplitRelation
 from intarsia.native.loop_state.stage import ComputeAt, Stage
 from intarsia.native.loop_state.state import LoopState
 from intarsia.native.packing import Packing, Part
+from intarsia.native.te.op_attrs import LAYOUT_FREE
 from intarsia.native.te.tensor import ComputeOp, Operation, PlaceholderOp
 
 

@@ -8,8 +8,8 @@ from enum import Enum
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
 from intarsia.native.dag import AccessAnalyzer
-from intarsia.native.dag.op_attrs import PACKING
 from intarsia.native.te import ComputeOp, Operation
+from intarsia.native.te.op_attrs import PACKING
 
 
 class MatrixPacking(Enum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from intarsia.ir.prim_func import LoopVar
-from intarsia.native.te.expression import Expression
+from intarsia.native.te.expression import Expression, Operand
 
 
 class IterKind(IntEnum):
@@ -41,3 +41,27 @@ class IterVar:
     def expression(self) -> Expression:
         """Its value, an int64."""
         return Expression(self.var)
+
+    def __add__(self, other: Operand) -> Expression:
+        return self.expression + other
+
+    def __radd__(self, other: Operand) -> Expression:
+        return other + self.expression
+
+    def __sub__(self, other: Operand) -> Expression:
+        return self.expression - other
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return other - self.expression
+
+    def __mul__(self, other: Operand) -> Expression:
+        return self.expression * other
+
+    def __rmul__(self, other: Operand) -> Expression:
+        return other * self.expression
+
+    def __floordiv__(self, other: Operand) -> Expression:
+        return self.expression // other
+
+    def __mod__(self, other: Operand) -> Expression:
+        return self.expression % other

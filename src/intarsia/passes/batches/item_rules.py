@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from intarsia.ir import Op
+from intarsia.op.operator_definition import definition_of
 from intarsia.op.operator_facts import LayoutKind
 from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import ML_DOMAIN
@@ -19,7 +20,8 @@ def item_rule(op: Op) -> ItemRule | None:
     if op.domain == ML_DOMAIN:
         return _OF_ML.get(op.name)
     if op.domain:
-        return None
+        definition = definition_of(op.domain, op.name)
+        return None if definition is None or not definition.batched else computing_items.rows
     return _BY_NAME.get(op.name) or _BY_LAYOUT.get(facts_of(op).layout)
 
 

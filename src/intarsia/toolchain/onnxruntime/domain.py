@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import ABSENT, ANY, DType, SymbolicDim, TensorType, Type
-from intarsia.op.onnx_types import elem_type_of, tensor_to_proto, type_to_proto
+from intarsia.op.onnx_types import tensor_to_proto, tensor_type_text, type_to_proto
 from intarsia.op.opset import PINNED_OPSET
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import IntarsiaError, InvalidModelError, UnsupportedModelError
@@ -179,9 +179,7 @@ def _type_of(output: Any, shape: Any) -> Type | None:
 @cache
 def _element_types() -> dict[str, DType]:
     """Element types by what onnxruntime calls tensors of them, as schemas do: "tensor(float)"."""
-    from onnx import TensorProto
-
-    return {f"tensor({TensorProto.DataType.Name(elem_type_of(dtype)).lower()})": dtype for dtype in DType}
+    return {tensor_type_text(dtype): dtype for dtype in DType}
 
 
 def _refusal(node: NodeProto, types: tuple[Type, ...], error: Exception) -> IntarsiaError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
-from intarsia.support.errors import CompileError, ExecutionError, UsageError
+from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UsageError
 from intarsia.support.forks import hold_off_forks
 from intarsia.target.reference import REFERENCE
 from intarsia.toolchain.delivery import deliver_all
@@ -42,6 +42,8 @@ def load_kernel(source: KernelSource) -> Kernel:
         evaluator = _evaluator_class(source.weights)(model, new_ops=operators)
     except CompileError:
         raise
+    except IntarsiaError as error:
+        raise CompileError(f"reference cannot compile this: {error.problem}", help=error.help) from error
     except Exception as error:  # the evaluator raises whatever its operators do
         raise CompileError(f"reference cannot compile this: {exception_text(error)}") from error
     return ReferenceKernel(source, evaluator, input_ports(model.graph), output_ports(model.graph))
@@ -84,6 +86,8 @@ class ReferenceKernel:
         try:
             with hold_off_forks(), np.errstate(all="ignore"):  # infinities and NaNs are results like others
                 results = self._evaluator.run(None, feeds)
+        except IntarsiaError as error:  # of a registered operator
+            raise ExecutionError(f"reference failed: {error.problem}", help=error.help) from error
         except Exception as error:  # the evaluator raises whatever its operators do
             raise ExecutionError(f"reference failed: {exception_text(error)}") from error
         results = [

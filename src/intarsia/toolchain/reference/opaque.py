@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from intarsia.ir import ABSENT, TensorType
-from intarsia.op.opaque import is_declared, operator_domain
+from intarsia.op.opaque import operator_domain
+from intarsia.op.opset import OPSETS
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -17,9 +18,11 @@ def opaque_operator_classes(model: ModelProto) -> list[type[OpRun]]:
     """Return a class, as onnx's evaluator takes them, for each opaque operator that a model uses.
 
     Raises:
-        UnsupportedModelError: The domain of one cannot be used here.
+        UnsupportedModelError: The domain of one cannot be used here, or no installed package declares it.
     """
-    used = {(node.domain, node.op_type) for node in _nodes(model.graph.node) if is_declared(node.domain)}
+    local = {function.domain for function in model.functions}
+    used = {(node.domain, node.op_type) for node in _nodes(model.graph.node)}
+    used = {(domain, name) for domain, name in used if domain not in OPSETS and domain not in local}
     for domain in sorted({domain for domain, _ in used}):
         operator_domain(domain)  # complains now rather than in the middle of a run
     return [_operator_class(domain, name) for domain, name in sorted(used)]

@@ -12,9 +12,9 @@ from intarsia.autoschedule import sketch
 from intarsia.autoschedule.sketch import CPU_RULES, Condition, SketchContext, SketchRule
 from intarsia.autoschedule.task import SearchTask
 from intarsia.native import te
-from intarsia.native.dag.op_attrs import SIMPLIFY_CONST
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.te.op_attrs import SIMPLIFY_CONST
 
 
 def task() -> SearchTask:

@@ -141,3 +141,15 @@ def test_names_of_results() -> None:
 )
 def test_the_limits_of_types(dtype: DType, least: float, most: float) -> None:
     assert (te.lowest(dtype), te.highest(dtype)) == (least, most)
+
+
+def test_axes_are_operands_of_index_arithmetic() -> None:
+    x = te.placeholder((12,), name="X")
+    k = te.reduce_axis(3, "k")
+    y = te.compute((2,), lambda i: te.sum(x[k * 4 + i] + x[11 - k] + x[k % 2 + k // 2], axis=k), name="Y")
+    array = np.arange(12, dtype=np.float32) ** 2
+    expected = [
+        sum(array[k * 4 + i] + array[11 - k] + array[k % 2 + k // 2] for k in range(3)) for i in (0, 1)
+    ]
+    np.testing.assert_array_equal(evaluated(y, X=array), expected)
+    assert (2 * k + (1 + k)).dtype is (k - 1).dtype is I64

@@ -24,6 +24,7 @@ from intarsia.ir import ABSENT, Attrs, Call, Constant, Expr, Op, TensorType, Tup
 from intarsia.ir.scalar_types import LOOP_DTYPES
 from intarsia.native.te.compute import placeholder
 from intarsia.native.te.operators.compute_call import ComputeCall, NotCoveredError
+from intarsia.native.te.operators.registered_operator import compute_registered, registered_operator
 from intarsia.native.te.tensor import Tensor
 from intarsia.op.known_value import known_value
 from intarsia.op.node import OUTPUTS
@@ -77,9 +78,12 @@ def compute(call: ComputeCall) -> tuple[Tensor, ...]:
     Raises:
         NotCoveredError: The operator has no rule, or it does not cover this form.
     """
-    if call.op_name not in _RULES:
+    definition = registered_operator(call.op_name)
+    if call.op_name not in _RULES and (definition is None or definition.compute is None):
         raise NotCoveredError(f"operator {call.op_name!r} has no native kernel")
     try:
+        if definition is not None:
+            return compute_registered(definition, call)
         results = tuple(_RULES[call.op_name](call))
     except UsageError as error:  # a tensor expression that cannot be
         raise call.not_covered(f"these attributes and shapes ({error.problem})") from error

@@ -8,6 +8,7 @@ from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
+from intarsia.native.te.op_attrs import LAYOUT_FREE
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
@@ -20,9 +21,6 @@ from intarsia.native.te.operators.windows import (
     windows_of,
 )
 from intarsia.native.te.tensor import PlaceholderOp, Tensor
-
-LAYOUT_FREE = "layout_free_placeholders"
-"""Attribute of an operation that names the constants that may be stored in any layout."""
 
 
 @compute_rule("Conv")
