@@ -40,9 +40,9 @@ def test_tune_writes_the_report_of_its_run(folder: Path) -> None:
     document = json.loads((folder / "tune.json").read_text())
     texts = page("tuned.html").texts
     assert document["report"] == "tuned.html"
-    assert f"{document['chosen'].partition(' ')[0]} (chosen)" in texts["verdict"]
+    assert f"{document['chosen']} (chosen)" in texts["verdict"]
     assert "intarsia tune mnist --budget 5s --target" in texts["again"]
-    for stage in ("reading the model", "measuring each toolchain alone", "the interleaved race"):
+    for stage in ("reading the model", "measuring each toolchain alone"):  # a race needs two close candidates
         assert stage in texts["budget"]
     for inputs in ("ordinary", "large", "edges"):
         assert f"{inputs} logits right" in texts["errors"]
