@@ -59,8 +59,8 @@ ALLOWED: Final = (
     # The argument is stored in traces under this name.
     ("name", "src/intarsia/tune/substitution/substitute.py", "place"),
     # Fields of stored explanations: their names are JSON keys.
-    ("name", "src/intarsia/driver/explain/explained_function.py", "known"),
-    ("name", "src/intarsia/driver/explain/explanation.py", "own"),
+    ("name", "src/intarsia/report/explained_function.py", "known"),
+    ("name", "src/intarsia/report/explanation.py", "own"),
 )
 
 TESTS: Final = "tests/"

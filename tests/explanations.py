@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from intarsia.driver.explain.explained_function import (
+from intarsia.report.explained_function import (
     Compared,
     ExplainedRegion,
     Fate,
@@ -15,8 +15,16 @@ from intarsia.driver.explain.explained_function import (
     SearchRecord,
     Tried,
 )
-from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
-from intarsia.driver.tuning_record import TuningRecord
+from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
+from intarsia.report.run_records import (
+    GraphNode,
+    OutputDeviation,
+    PassShareRecord,
+    RunRequest,
+    StageSeconds,
+    TrialRecord,
+)
+from intarsia.report.tuning_record import TuningRecord
 
 FAST, SLOW = "cpu -toolchain=fast", "cpu -toolchain=slow"
 
@@ -134,3 +142,38 @@ UNTUNED = replace(
     tuning=(),
     notes=("the parts that are shown are the cheapest by what has been measured of each alone",),
 )
+
+SCRIPT = "</script><script>alert(1)</script>"
+"""Name of a node that is an attack on a page that does not escape it."""
+
+RUN = replace(
+    EXPLANATION,
+    decisions=(),
+    workload="feed",
+    contest=(EXPLANATION.contest[0], replace(EXPLANATION.contest[1], target=SLOW), *EXPLANATION.contest[2:]),
+    graph=(
+        GraphNode(0, "", "image", "", ""),
+        GraphNode(1, "Conv", "block/conv", "0", "fast"),
+        GraphNode(2, "Relu", SCRIPT, "1", "fast"),
+        GraphNode(3, "Gemm", "", "2", "slow"),
+        GraphNode(4, "Add", "skip", "1,3", ""),
+    ),
+    request=RunRequest("0.1.0", (("--budget", "5s"), ("--shape", "x=1,3"), ("--exact", "")), ("by hand",)),
+    stages=(StageSeconds("import", 0.5), StageSeconds("race", 2.0)),
+    trials=(
+        TrialRecord(1.0, 1.0, "feed", SLOW, "whole", 4e-3, "ok"),
+        TrialRecord(1.5, 0.5, "part", SLOW, "whole", 1e-3, "ok"),
+        TrialRecord(2.5, 1.0, "feed", FAST, "whole", None, "crash"),
+        TrialRecord(4.0, 1.5, "feed", "cpu -toolchain=reference", "collage", 3e-3, "ok"),
+        TrialRecord(6.0, 2.0, "feed", SLOW, "race", 3.2e-3, "ok"),
+    ),
+    shares=(
+        PassShareRecord("slow", "TuneLayout", 2, 5, 1.5, 0.1),
+        PassShareRecord("slow", "TuneRewrite", 0, 0, 0.0, 0.0),
+    ),
+    errors=(
+        OutputDeviation("ordinary", "onnx.reference", "y", "right", 1e-6, 2e-7, 0.05),
+        OutputDeviation("large", "onnx.reference", "y", "wrong", None, None, None),
+    ),
+)
+"""The explanation with the records of a whole run."""

@@ -36,6 +36,7 @@ PROCESSES = {
     "docs/guide/deploy_the_artifact.md",
     "docs/guide/read_the_result.md",
     "docs/guide/run_passes.md",
+    "docs/guide/send_a_report.md",
     "docs/guide/tune_a_model.md",
     "docs/guide/when_the_answer_is_wrong.md",
     "docs/guide/write_a_kernel.md",

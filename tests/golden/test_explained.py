@@ -10,8 +10,8 @@ from tests.explanations import EXPLANATION, UNTUNED
 
 from intarsia.cli.console.console import plain_text
 from intarsia.cli.reports.explain_report import explain_report
-from intarsia.driver.explain.explained_function import Compared, FunctionRecord
-from intarsia.driver.explain.explanation import Explanation
+from intarsia.report.explained_function import Compared, FunctionRecord
+from intarsia.report.explanation import Explanation
 
 Check = Callable[[str, str], None]
 

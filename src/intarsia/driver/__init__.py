@@ -10,7 +10,7 @@ progress  events of a run
 result    the result of `tune`
 size_variants, dynamic_mode    variants of the winner for the sizes that the user names
 lazy_variants    variants that are made while an artifact is used
-explain   explanations of a run, of a model, and in the artifact
+explain   explanations of a run and of a model
 budget    parsing of time budgets
 import_model    what `tune` is given, as a program
 program_file    programs as text in files, with their constants

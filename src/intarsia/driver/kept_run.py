@@ -10,8 +10,8 @@ from typing import Final, Self
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.placement.plan import Plan, PlanError
-from intarsia.driver.explain.explanation import Explanation
 from intarsia.measure.measure_input import Workload
+from intarsia.report.explanation import Explanation
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError
 from intarsia.support.plain_record import from_plain, to_plain

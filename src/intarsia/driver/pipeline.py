@@ -14,9 +14,10 @@ from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.collage.tune_device_placement import TuneDevicePlacement
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.baselines import whole_name
-from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.report.run_records import PassShareRecord
+from intarsia.report.tuning_record import TuningRecord
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
@@ -57,12 +58,14 @@ class PipelineResult:
         notes: Lines of text: the time share and the result of each pass, and what was left out and why.
         searched: Result of the search of placements of parts, if there was one.
         schedules: Kernels of the schedule search, if there was one.
+        shares: Shares of the passes in the budget.
     """
 
     tree: tuple[TuningRecord, ...]
     notes: tuple[str, ...]
     searched: SearchedPartitions | None
     schedules: tuple[ScheduleRow, ...] = ()
+    shares: tuple[PassShareRecord, ...] = ()
 
 
 def whole_pipeline(
@@ -143,7 +146,12 @@ def run_pipeline(contest: Contest, workload: Workload, pipeline: Pass, control: 
     rows = next((note.rows for note in notes if isinstance(note, ScheduleRows)), ())
     lines = [f"{name}: {note}" for name, note in noted if isinstance(note, PassShare)]
     skipped = [f"left out: {skipped}" for skipped in control.skipped]
-    return PipelineResult((_record(ctx.node),), (*lines, *skipped), searched, rows)
+    shares = tuple(_share(name, note) for name, note in noted if isinstance(note, PassShare))
+    return PipelineResult((_record(ctx.node),), (*lines, *skipped), searched, rows, shares)
+
+
+def _share(target: str, share: PassShare) -> PassShareRecord:
+    return PassShareRecord(target, share.name, share.slices, share.measured, share.seconds, share.gain)
 
 
 def best_programs(tree: TuningNode, mod: IRModule) -> list[Trace]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.explain.explanation import Explanation
 from intarsia.driver.result_table import html_table
-from intarsia.measure.timing.number_texts import duration_text
+from intarsia.report.explanation import Explanation
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.plain_record import to_plain
+from intarsia.support.units import duration_text
 from intarsia.target import Host
 from intarsia.tune.contest.candidate_record import CandidateRecord
+
+if TYPE_CHECKING:
+    from intarsia.report.page import HtmlReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,6 +89,32 @@ class TuneResult:
         lines = [f"{self.model}: {self.chosen.name} was chosen."]
         lines += [f"  {_fate(record)}" for record in self.candidates if not record.chosen]
         return "\n".join([*lines, f"  The reference result: {self.reference}."])
+
+    def report(self) -> HtmlReport:
+        """Profile the winner, and return a report that notebooks show and `write` saves as one page of HTML.
+
+        Raises:
+            UsageError: The extra `report` is not installed.
+        """
+        from intarsia.driver.report_sources import winner_profile
+        from intarsia.report.packages import check_report_packages
+        from intarsia.report.page import HtmlReport
+        from intarsia.report.report_source import ReportSource
+
+        check_report_packages()
+        profile, gap = winner_profile(self.executable, self.self_test.inputs)
+        finished = self.finished_at
+        run = "the run" if finished is None else "an earlier run"
+        source = ReportSource(
+            self.explanation,
+            f"Made from the result of {run}.",
+            self.host.to_json(),
+            self.reference,
+            time.time() if finished is None else finished,
+            profile,
+            gap,
+        )
+        return HtmlReport(source)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from intarsia.measure.timing.number_texts import NOTHING, duration_text, error_text, ratio_text
+from intarsia.measure.timing.ratio_text import ratio_text
+from intarsia.support.units import NOTHING, duration_text, error_text
 from intarsia.tune.contest.candidate_record import CandidateRecord
 
 HEADERS: Final = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")

@@ -136,7 +136,9 @@ def tune(
     from intarsia.driver.import_model import import_model
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.progress import Progress, TuneStage
+    from intarsia.driver.run_request import run_request
     from intarsia.driver.shape_samples import shapes_of, sized_program
+    from intarsia.driver.stage_clock import StageClock
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
     from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
@@ -149,6 +151,27 @@ def tune(
     measurements = cast("Database | None", database)  # `opens_database` has opened it
     start = time.perf_counter()
     seconds, mode = parse_budget(budget), read_dynamic(dynamic)
+    request = run_request(
+        budget=budget,
+        seed=seed,
+        trials=trials,
+        targets=targets,
+        threads=threads,
+        shapes=shapes,
+        dims=dims,
+        pipeline=pipeline,
+        passes=passes,
+        tolerance=tolerance,
+        inputs=inputs,
+        partitions=partitions,
+        exact=exact,
+        schedules=schedules,
+        schedule_trials=schedule_trials,
+        until_proven=until_proven,
+        locked=locked,
+        plan=plan,
+        dynamic=mode.value,
+    )
     if seconds == 0:
         refuse_searches(plan, trials=trials, schedules=schedules or None, schedule_trials=schedule_trials)
     if locked:
@@ -160,7 +183,7 @@ def tune(
     deciding = () if locked else deciding_passes(pipeline, passes)
     deciding = accuracy.passes(deciding, are_given=locked or passes is not None)
     gather_partition_specs(engines(chosen))  # fails for an unknown partition rule before anything is measured
-    report = on_progress or silent
+    report = StageClock(on_progress or silent)
     report(Progress(TuneStage.IMPORT))
     imported = import_model(model, shapes, inputs, example_inputs, dynamic_shapes)
     module = accuracy.program(imported.module)
@@ -209,6 +232,7 @@ def tune(
             should_stop=should_stop or never,
             proves=until_proven,
             schedule_seconds=schedule_seconds or 0.0,
+            request=request,
             dynamic=mode,
         )
         result = run.tune(start)

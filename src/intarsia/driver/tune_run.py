@@ -14,6 +14,7 @@ from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines
 from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
+from intarsia.driver.explain.run_facts import collect_facts
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
@@ -33,6 +34,7 @@ from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import EarlyBuilder, Testbed
 from intarsia.measure.work import random_text
+from intarsia.report.run_records import RunRequest
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
@@ -81,6 +83,7 @@ class TuneRun:
         should_stop: Function that returns true to end the run with the measurements so far.
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
+        request: Options of the run, for reports.
         dynamic: Mode of specializing the program for sizes of symbolic dimensions.
     """
 
@@ -101,6 +104,7 @@ class TuneRun:
     should_stop: Callable[[], bool]
     proves: bool = False
     schedule_seconds: float = 0.0
+    request: RunRequest | None = None
     dynamic: DynamicMode = DynamicMode.EAGER
 
     def tune(self, start: float) -> TuneResult:
@@ -338,18 +342,16 @@ class TuneRun:
         executable, arrays = self._load_winner(winner), folder.inputs()
         records = contest.records()
         timing = next(record.timing for record in records if record.chosen)
+        latency = timing.median if timing else None
         ordered = [arrays[item.name] for item in executable.inputs]
-        times = measure_kernel_seconds(executable, ordered, timing.median if timing else math.inf)
+        times = measure_kernel_seconds(executable, ordered, math.inf if latency is None else latency)
+        facts = collect_facts(
+            self.request, self.report, contest.measurer.events, winner.input, executable, folder.trials()
+        )
         run = KeptRun(
             records,
-            winning_plan(
-                winner,
-                name,
-                host,
-                timing.median if timing else None,
-                None if pipeline is None else pipeline.searched,
-            ),
-            explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes),
+            winning_plan(winner, name, host, latency, None if pipeline is None else pipeline.searched),
+            explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes, facts),
             () if pipeline is None else pipeline.schedules,
         )
         return self._result(executable, run, folder.gate(), arrays, start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Final
 
 from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.kernel_times import timed_inputs
+from intarsia.measure.measure_event import RACE, MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.race.limits import RaceLimits
@@ -86,6 +88,8 @@ class Measurer:
     """Total seconds of all measurements with used results, each counted once."""
     trials: int = field(default=0, init=False)
     """Number of all measurements with used results, in this run or earlier ones, each counted once."""
+    events: list[MeasureEvent] = field(default_factory=list, init=False)
+    """Measurements with used results in order, each once, and races."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Number of used measurements of each candidate."""
     _records: dict[tuple[str, str, str], MeasureRecord] = field(default_factory=dict)
@@ -146,13 +150,16 @@ class Measurer:
         if len(results) == len(racers):
             raced = replay_race(results, limits.policy)
             is_final = raced.result is None or raced.result.end.is_final
-            if is_final or max(result.wall_seconds for result in results.values()) >= limits.seconds:
+            stored_seconds = max(result.wall_seconds for result in results.values())
+            if is_final or stored_seconds >= limits.seconds:
+                self._note_race(racers, raced, stored_seconds)
                 return raced
         start = self.clock()
         raced = self.testbed.race(racers, limits)
         if raced.result is not None and raced.result.end is RaceEnd.STOPPED:
             return raced
         seconds, now = self.clock() - start, self.wall_clock()
+        self._note_race(racers, raced, seconds)
         for name, item in recorded.items():
             failed = raced.failures.get(name)
             if failed is not None:
@@ -163,6 +170,12 @@ class Measurer:
                 result = MeasureResult(samples, MeasureError.OK, "", seconds, now)
             self.keep(item, result)
         return raced
+
+    def _note_race(self, racers: Mapping[str, MeasureInput], raced: Raced, seconds: float) -> None:
+        """Record a race as one event, with the least median of those that finished."""
+        samples = () if raced.result is None else tuple(item.samples for item in raced.result.candidates)
+        best = min((statistics.median(item) for item in samples if item), default=math.inf)
+        self._note(next(iter(racers.values())), RACE, best, MeasureError.OK, seconds)
 
     def time_kernels(
         self, inputs: Sequence[MeasureInput], kernels: Sequence[str]
@@ -236,8 +249,7 @@ class Measurer:
         record = self.record(item)
         if record is not None:
             return self._use(item, self._seen(item, record, enough))
-        self.spent += self._share(result)
-        self.trials += 1
+        self._count(item, result)
         return result
 
     def _seen(self, item: MeasureInput, record: MeasureRecord, enough: int) -> MeasureRecord:
@@ -248,10 +260,19 @@ class Measurer:
     def _use(self, item: MeasureInput, seen: MeasureRecord) -> MeasureResult:
         used = self._used.get(_key(item), 0)
         new = seen.measurements[used:]
-        self.spent += sum(self._share(item.result) for item in new)
-        self.trials += len(new)
+        for measurement in new:
+            self._count(item, measurement.result)
         self._used[_key(item)] = len(seen.measurements)
         return seen.result
+
+    def _count(self, item: MeasureInput, result: MeasureResult) -> None:
+        self.spent += self._share(result)
+        self.trials += 1
+        self._note(item, item.candidate.kind, result.cost, result.error, self._share(result))
+
+    def _note(self, item: MeasureInput, kind: str, cost: float, error: MeasureError, seconds: float) -> None:
+        workload, target = item.workload.digest, str(item.target)
+        self.events.append(MeasureEvent(self.spent, seconds, workload, target, kind, cost, error.value))
 
     def _share(self, result: MeasureResult) -> float:
         """Return the seconds that a measurement counts, as several run at a time."""

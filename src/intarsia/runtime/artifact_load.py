@@ -257,6 +257,19 @@ def read_explanation(path: str | os.PathLike[str]) -> str | None:
     return _decode_text(artifact, EXPLANATION, files[EXPLANATION])
 
 
+def read_host(path: str | os.PathLike[str]) -> dict[str, object]:
+    """Read the facts of the machine that an artifact was built on (`Host.to_json`); empty if it has none.
+
+    Only the manifest is read, so that it works for artifacts of other machines.
+
+    Raises:
+        ArtifactError: It is no artifact, or damaged, or of another version.
+    """
+    artifact = Path(path)
+    content = open_artifact(artifact).read(MANIFEST, MOST_BYTES).tobytes()
+    return dict(Manifest.from_bytes(content, artifact).host)
+
+
 def _decode_text(path: Path, name: str, data: Array) -> str:
     try:
         return data.tobytes().decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -35,7 +35,8 @@ def from_plain(kind: type[T], data: object, where: str) -> T:
     """Return the dataclass that `to_plain` converted.
 
     A field may be a text, number, truth value, enum or dataclass, a tuple of any length or a dictionary from
-    text to these, or such a type or None. Unknown keys are ignored: a newer version may write more.
+    text to these, or such a type or None. Unknown keys are ignored: a newer version may write more. A
+    missing field has its default value, if there is one: an older version wrote less.
 
     Args:
         kind: The dataclass.
@@ -102,10 +103,11 @@ def _record(kind: Any, data: object, where: str) -> object:
     record = data if isinstance(data, dict) else None
     if record is None:
         raise ValueError(f"{where} is {_shown(data)}, expected an object")
-    missing = [name for name in _hints(kind) if name not in record]
+    missing = [name for name in _hints(kind) if name not in record and name not in _optional(kind)]
     if missing:
         raise ValueError(f"{where} has no {missing[0]!r}")
-    return kind(**{name: _read(part, record[name], f"{where}.{name}") for name, part in _hints(kind).items()})
+    present = {name: part for name, part in _hints(kind).items() if name in record}
+    return kind(**{name: _read(part, record[name], f"{where}.{name}") for name, part in present.items()})
 
 
 def _member(kind: type[Enum], data: object, where: str) -> Enum:
@@ -119,6 +121,13 @@ def _member(kind: type[Enum], data: object, where: str) -> Enum:
 def _hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+@cache
+def _optional(kind: Any) -> frozenset[str]:
+    """Return the fields with a default, which records of versions before the field lack."""
+    has_default = (field for field in fields(kind) if field.default is not MISSING)
+    return frozenset(field.name for field in has_default)
 
 
 def _name(kind: Any) -> str:

@@ -166,6 +166,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         "compare",
         "verify",
         "explain",
+        "report",
         "opt",
         "bisect",
         "passes",

@@ -13,13 +13,13 @@ import intarsia as ia
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.tuning_pipelines import deciding_passes
-from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.testbed import Measured, local
 from intarsia.op import call
 from intarsia.passes import FoldConstant
+from intarsia.report.tuning_record import TuningRecord
 from intarsia.support.errors import UsageError
 from intarsia.tune.passes import TunePipeline
 

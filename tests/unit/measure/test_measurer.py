@@ -247,3 +247,18 @@ class TestBudget:
         measurer.clock, measurer.on_progress = (lambda: now[0]), note
         measurer.measure([candidate("test right", index) for index in range(3)], seconds=60)
         assert [(item.seconds, item.seconds_left) for item in seen] == [(0, 0), (10, 20), (20, 10), (30, 0)]
+
+
+def test_each_used_measurement_is_an_event_once() -> None:
+    measurer = Measurer(PlannedTestbed())
+    measurer.measure(FIVE[:2])
+    measurer.measure(FIVE[:3])
+    events = measurer.events
+    assert [(event.at, event.seconds, event.cost) for event in events] == [
+        (10.0, 10.0, 1.0),
+        (20.0, 10.0, 2.0),
+        (30.0, 10.0, 3.0),
+    ]
+    assert {event.kind for event in events} == {"test right"}
+    assert (events[0].workload, events[0].target) == (WORKLOAD.digest, str(REFERENCE))
+    assert (measurer.spent, measurer.trials) == (30.0, 3)

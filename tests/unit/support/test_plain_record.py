@@ -93,3 +93,15 @@ def test_ranges(numbers: tuple[int, ...], text: str) -> None:
 def test_what_is_no_range(text: str) -> None:
     with pytest.raises(ValueError, match="is no range of nodes"):
         parse_ranges(text)
+
+
+@dataclass(frozen=True)
+class Grown:
+    name: str
+    added: tuple[int, ...] = ()
+
+
+def test_records_of_versions_before_a_field_have_its_default() -> None:
+    assert from_plain(Grown, {"name": "a"}, "it") == Grown("a")
+    with pytest.raises(ValueError, match="it has no 'name'"):
+        from_plain(Grown, {"added": [1]}, "it")

@@ -12,7 +12,7 @@ from intarsia.cli.arguments.trust import RequireSignature, Trust, Untrusted
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text, interval_text
+from intarsia.support.units import duration_text, interval_text
 
 if TYPE_CHECKING:
     from intarsia.cli.arguments.program import Program

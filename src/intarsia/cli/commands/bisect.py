@@ -12,8 +12,8 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.reports.pass_error import pass_error
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, error_text
 from intarsia.support.errors import UsageError, VerificationError
+from intarsia.support.units import NOTHING, error_text
 from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS, difference_error
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text, error_text, ratio_text
+from intarsia.measure.timing.ratio_text import ratio_text
 from intarsia.support.errors import IntarsiaError, UsageError
+from intarsia.support.units import duration_text, error_text
 
 if TYPE_CHECKING:
     from intarsia.cli.arguments.program import Program

@@ -10,8 +10,8 @@ import typer
 from intarsia.cli.reports.machine_report import calibration_report, machine_lines, machine_record
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import cache_text
 from intarsia.support.errors import UsageError
+from intarsia.support.units import cache_text
 from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:

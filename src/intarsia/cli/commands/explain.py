@@ -24,7 +24,7 @@ from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
     from intarsia.cli.arguments.model import ModelArgument
-    from intarsia.driver.explain.explanation import Explanation
+    from intarsia.report.explanation import Explanation
 
 
 def explain(
@@ -120,7 +120,7 @@ def explain(
 
 
 def _read_artifact(path: Path) -> Explanation:
-    from intarsia.driver.explain.explanation import Explanation
+    from intarsia.report.explanation import Explanation
     from intarsia.runtime.artifact_load import read_explanation
 
     text = read_explanation(path)

@@ -16,9 +16,9 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.reports.array_summary import HEADERS, NUMERIC, ArraySummary
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import size_text
 from intarsia.runtime.kernel import Value
 from intarsia.support.errors import OutputError
+from intarsia.support.units import size_text
 
 
 def run(

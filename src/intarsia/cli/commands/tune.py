@@ -118,6 +118,10 @@ def tune(
             help="Search until nothing is left to try or the budget ends, however little is expected of it.",
         ),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="Write a report of the run: one page of HTML."),
+    ] = None,
     dynamic: Annotated[
         DynamicMode,
         typer.Option(
@@ -148,7 +152,7 @@ def tune(
     after the current candidate, a second Ctrl-C immediately.
     """
     from intarsia.cli.arguments.model import ModelArgument
-    from intarsia.cli.arguments.output import check_artifact_place
+    from intarsia.cli.arguments.output import check_artifact_place, check_writable, refuse_to_replace
     from intarsia.cli.arguments.pass_settings import parse_pass_context
     from intarsia.cli.arguments.plan import check_plan_place
     from intarsia.cli.arguments.program import special_inputs
@@ -162,6 +166,7 @@ def tune(
     from intarsia.driver.progress import Progress, TuneStage
     from intarsia.driver.tune import tune as tune_model
     from intarsia.measure.inputs import with_input_ranges
+    from intarsia.report.packages import check_report_packages
 
     console: Console = context.obj
     argument = _only_a_model(ModelArgument.parse(model))
@@ -176,6 +181,12 @@ def tune(
         choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan_path, target=candidates, threads=threads, trials=trials, **choices)
     check_artifact_place(Path(out_path), argument.source)
+    if report is not None:
+        check_report_packages()
+        if report.absolute() == Path(out_path).absolute():
+            raise UsageError(f"--report and --output are both {report}", help="give two files")
+        refuse_to_replace(report, argument.source)
+        check_writable(report)
     if plan_path is not None and not locked:
         check_plan_place(plan_path, argument.source, Path(out_path))
     with (
@@ -184,9 +195,9 @@ def tune(
         stoppable(
             lambda: console.note("stopping after the current candidate; Ctrl-C again stops now")
         ) as stop,
-        console.progress() as report,
+        console.progress() as on_progress,
     ):
-        report(Progress(TuneStage.IMPORT))
+        on_progress(Progress(TuneStage.IMPORT))
         module = with_input_ranges(argument.import_model(sizes.shapes), fixed_ranges)
         result = tune_model(
             module,
@@ -209,12 +220,15 @@ def tune(
             until_proven=until_proven,
             dynamic=dynamic,
             locked=locked,
-            on_progress=report,
+            on_progress=on_progress,
             on_note=console.note,
             should_stop=stop,
         )
     result.save(out_path)
-    return tune_report(argument.name, result, Path(out_path), require_latency, None if locked else plan)
+    if report is not None:
+        result.report().write(report)
+    written_plan = None if locked else plan
+    return tune_report(argument.name, result, Path(out_path), require_latency, written_plan, report)
 
 
 def _read_passes(text: str | None) -> tuple[Pass, ...] | None:

@@ -22,8 +22,8 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS, difference_error
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, error_text
 from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UnsupportedModelError
+from intarsia.support.units import NOTHING, error_text
 
 if TYPE_CHECKING:
     from intarsia.cli.arguments.input import Array

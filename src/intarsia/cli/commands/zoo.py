@@ -10,7 +10,7 @@ import typer
 from intarsia.cli.arguments.completion import complete_zoo
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import size_text
+from intarsia.support.units import size_text
 
 
 def list_models() -> Report:

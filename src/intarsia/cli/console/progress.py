@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from intarsia.cli.reports.schedule_table import schedule_text
-from intarsia.cli.reports.units import duration_text
 from intarsia.driver.progress import Progress, TuneStage
+from intarsia.support.units import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, duration_text, error_text, size_text
 from intarsia.support.errors import UsageError
+from intarsia.support.units import NOTHING, duration_text, error_text, size_text
 
 if TYPE_CHECKING:
     from intarsia.measure.database import MeasureRecord, Statistics, WorkloadSummary

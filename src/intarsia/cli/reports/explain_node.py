@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from intarsia.driver.explain.explained_function import ExplainedRegion, FunctionRecord, NodeRecord, Tried
-from intarsia.driver.explain.explanation import Explanation
+from intarsia.report.explained_function import ExplainedRegion, FunctionRecord, NodeRecord, Tried
+from intarsia.report.explanation import Explanation
 from intarsia.support.errors import UsageError
 from intarsia.support.number_ranges import parse_ranges
 from intarsia.support.plain_record import to_plain

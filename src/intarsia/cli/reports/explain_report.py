@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from intarsia.cli.reports.explain_node import NodeMatch, find_nodes
 from intarsia.cli.reports.report import Block, Report
-from intarsia.cli.reports.search_line import loss_line, search_line
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, duration_text, interval_text
-from intarsia.driver.explain.explained_function import Compared, ExplainedRegion, Fate, Rival, Tried
-from intarsia.driver.explain.explanation import ContestRecord, Explanation
+from intarsia.report.explained_function import Compared, ExplainedRegion, Fate, Rival, Tried
+from intarsia.report.explanation import ContestRecord, Explanation
+from intarsia.report.outcome_text import fate_text, to_win_text
+from intarsia.report.search_line import loss_line, search_line
+from intarsia.report.verdict import standing
+from intarsia.support.units import NOTHING, duration_text, interval_text
 
 SHOWN: Final = 5
 """Maximum number of candidates of a region, and of mixed candidates for the whole model, without --all."""
@@ -24,8 +26,6 @@ OTHER_PARTS: Final = (
     "losses of candidates are relative to the cheapest prediction: the winner was found by "
     "measuring whole models, and some of its parts were never measured alone"
 )
-_EQUAL: Final = 0.005
-"""Relative width below which a loss interval is shown as one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _contest(contest: Sequence[ContestRecord], everything: bool) -> Iterable[Blo
         (
             record.name,
             _optional_duration(record.seconds),
-            _standing(record),
+            standing(record),
             _optional_duration(record.predicted),
             "yes" if record.is_chosen else "",
         )
@@ -87,16 +87,6 @@ def _contest(contest: Sequence[ContestRecord], everything: bool) -> Iterable[Blo
     yield from (f"{record.name}: {record.status}: {record.reason}" for record in shown if record.reason)
     if hidden:
         yield f"{len(hidden)} more ways to run it were measured: {ALL}"
-
-
-def _standing(record: ContestRecord) -> str:
-    if record.ratio is None:
-        return record.status
-    if record.is_chosen:
-        return "1.000"
-    if record.ratio_low is None or record.ratio_high is None:
-        return f"{record.ratio:.3f} (too few rounds for an interval)"
-    return f"{record.ratio:.3f} ({record.ratio_low:.3f} to {record.ratio_high:.3f})"
 
 
 def _number_regions(explanation: Explanation) -> list[_Numbered]:
@@ -129,17 +119,7 @@ def _rival_text(region: str, rival: Rival) -> str:
     parts = ", ".join(f"{part.spec} ({part.label})" for part in rival.parts[:SHOWN])
     more = len(rival.parts) - SHOWN
     name = f"{parts} and {more} more parts" if more > 0 else parts
-    return f"region {region}: the runner-up is {name}: {_to_win(rival)}"
-
-
-def _to_win(rival: Rival) -> str:
-    if rival.loss <= 0:
-        less = duration_text(-rival.loss)
-        return f"by parts it takes {less} less; measuring whole models decided against it"
-    more = f"it takes {duration_text(rival.loss)} more"
-    if rival.faster >= 1:
-        return f"{more}; it cannot win by being faster, because its boundaries alone cost more"
-    return f"{more}; to win it would have to be {rival.faster:.1%} faster"
+    return f"region {region}: the runner-up is {name}: {to_win_text(rival)}"
 
 
 def _candidates(regions: Sequence[_Numbered], everything: bool, *, is_tuned: bool) -> Iterable[Block]:
@@ -219,7 +199,7 @@ def _candidate_table(first: str, rows: Sequence[tuple[str, Tried]], *, is_tuned:
             tried.nodes,
             _optional_duration(tried.seconds),
             _optional_interval(tried.low, tried.high),
-            _fate_text(tried) if is_tuned or tried.fate is not Fate.CHOSEN else "would be chosen",
+            fate_text(tried) if is_tuned or tried.fate is not Fate.CHOSEN else "would be chosen",
         )
         for text, tried in rows
     )
@@ -235,24 +215,6 @@ def _untried_lines(tried: Sequence[Tried]) -> list[str]:
 def _candidates_text(count: int) -> str:
     """Return a number of candidates in words: "1 candidate"."""
     return f"{count} candidate{'' if count == 1 else 's'}"
-
-
-def _fate_text(tried: Tried) -> str:
-    """Return the outcome of a candidate, and its loss."""
-    if tried.fate is not Fate.LOST:
-        return f"{tried.fate}: {tried.message}" if tried.message else str(tried.fate)
-    low, high = tried.loss_low, tried.loss_high
-    if high is None:
-        if low is None:
-            return "lost: the cost of the other operators is unknown"
-        return f"lost: at least {duration_text(low)} more" if low > 0 else "lost"
-    if high <= 0:
-        return f"lost where whole models were measured; by parts it takes {duration_text(-high)} less"
-    if low is None or low <= 0:
-        return f"lost: up to {duration_text(high)} more"
-    if high - low <= _EQUAL * high:
-        return f"lost: {duration_text(high)} more"
-    return f"lost: {duration_text(low)} to {duration_text(high)} more"
 
 
 def _optional_duration(seconds: float | None) -> str:

@@ -11,8 +11,8 @@ from intarsia.cli.arguments.random_rest import Note
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import error_text
 from intarsia.support.errors import IntarsiaError, UsageError, VerificationError
+from intarsia.support.units import error_text
 
 if TYPE_CHECKING:
     from intarsia.ir import IRModule

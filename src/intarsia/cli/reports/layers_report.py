@@ -7,8 +7,8 @@ from pathlib import Path
 from intarsia.cli.arguments.trust import TRUSTED, Trust
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import error_text
 from intarsia.driver.convolution_layers import measure_convolution_layers
+from intarsia.support.units import error_text
 
 _HEADERS = ("rows x columns", "channels", "made", "count", "algorithm", "error", "of direct sums")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import cache_text
+from intarsia.support.units import cache_text
 
 if TYPE_CHECKING:
     from intarsia.native.calibration.calibrate import Calibration

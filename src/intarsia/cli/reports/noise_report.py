@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text
+from intarsia.support.units import duration_text
 
 if TYPE_CHECKING:
     from intarsia.measure.timing.noise import KernelNoise, NoiseReport

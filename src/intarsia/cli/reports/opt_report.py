@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from intarsia.cli.reports.report import Block
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING
+from intarsia.support.units import NOTHING
 
 if TYPE_CHECKING:
     from intarsia.driver.reproducer.pass_failure import PassFailure

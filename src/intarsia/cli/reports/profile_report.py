@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, duration_text
+from intarsia.support.units import NOTHING, duration_text
 
 if TYPE_CHECKING:
     from intarsia.runtime.profile import Profile

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import NOTHING, duration_text
+from intarsia.support.units import NOTHING, duration_text
 
 if TYPE_CHECKING:
     from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow

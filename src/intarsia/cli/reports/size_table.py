@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from intarsia.cli.arguments.target import target_text
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text
+from intarsia.report.verdict import elements
+from intarsia.support.units import duration_text
 
 if TYPE_CHECKING:
     from intarsia.tune.contest.candidate_record import CandidateRecord
@@ -29,15 +28,10 @@ def size_tables(candidates: Sequence[CandidateRecord]) -> tuple[Table, ...]:
     others = [dict(record.by_size) for record in raced if record is not chosen]
     names = [target_text(Target.parse(item.target)) if item.is_whole else item.name for item in raced]
     rows = []
-    for sizes, seconds in sorted(chosen.by_size, key=lambda pair: _elements(pair[0])):
+    for sizes, seconds in sorted(chosen.by_size, key=lambda pair: elements(pair[0])):
         best = min((other[sizes] for other in others if sizes in other), default=None)
         ratio = "-" if best is None else f"{seconds / best:.3f}"
         latencies = (dict(record.by_size).get(sizes) for record in raced)
         rows.append((sizes, *("-" if item is None else duration_text(item) for item in latencies), ratio))
     headers = ("sizes", *names, f"{names[raced.index(chosen)]} to the best other")
     return (Table(headers, tuple(rows), frozenset(range(1, len(headers)))),)
-
-
-def _elements(sizes: str) -> int:
-    """Return the product of the sizes in a text such as batch=4, seq=23: small inputs come first."""
-    return math.prod(map(int, re.findall(r"=(\d+)(?:, |$)", sizes)))

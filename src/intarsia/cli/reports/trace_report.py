@@ -8,7 +8,7 @@ from intarsia.cli.reports.report import Report
 from intarsia.support.plain_record import to_plain
 
 if TYPE_CHECKING:
-    from intarsia.driver.explain.explanation import Explanation
+    from intarsia.report.explanation import Explanation
 
 
 def trace_report(explanation: Explanation) -> Report:

@@ -11,8 +11,8 @@ from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.size_table import size_tables
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text, size_text
 from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
+from intarsia.support.units import duration_text, size_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def tune_report(
-    name: str, result: TuneResult, path: Path, required_ms: float | None, plan: str | None
+    name: str,
+    result: TuneResult,
+    path: Path,
+    required_ms: float | None,
+    plan: str | None,
+    page: Path | None = None,
 ) -> Report:
     """Return the report of a tuning run.
 
@@ -32,6 +37,7 @@ def tune_report(
         path: Path of the saved artifact.
         required_ms: Required latency in milliseconds, or None.
         plan: Path of the written plan, or None.
+        page: Path of the written page of HTML, or None.
     """
     from intarsia.driver.result_table import HEADERS, NUMERIC, candidate_row
     from intarsia.support.files import folder_size
@@ -48,6 +54,7 @@ def tune_report(
         MAX_ERROR_MEANS,
         *_repeated(result),
         *([] if plan is None else [f"wrote the plan {plan}"]),
+        *([] if page is None else [f"wrote the report {page} ({size_text(folder_size(page))})"]),
         f"wrote {path} ({size_text(size)})",
         f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
     ]
@@ -57,6 +64,7 @@ def tune_report(
         "file": str(path),
         "bytes": size,
         "plan": plan,
+        "report": None if page is None else str(page),
         "tuning_notes": list(result.explanation.notes),
     }
     error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
@@ -80,7 +88,7 @@ def _fate(record: CandidateRecord) -> str:
 
 def _search_lines(result: TuneResult) -> list[str]:
     """Return a line on the search for partitions, if there was one; `intarsia explain` has its losses."""
-    from intarsia.cli.reports.search_line import search_line
+    from intarsia.report.search_line import search_line
 
     search = result.explanation.search
     return [] if search is None else [search_line(search)]

@@ -20,7 +20,7 @@ from intarsia.collage.placement.placement import Partition, stable_nodes
 from intarsia.collage.rivals import Rivals
 from intarsia.collage.search import INVALID
 from intarsia.collage.sub_graph import SubGraph
-from intarsia.driver.explain.explained_function import Compared, Rival, RivalPart, short_label
+from intarsia.report.explained_function import Compared, Rival, RivalPart, short_label
 from intarsia.support.number_ranges import ranges_text
 
 MOST_COVERS: Final = 100

@@ -17,7 +17,9 @@ from intarsia.collage.graph.node_kind import node_label
 from intarsia.collage.placement.placement import Partition, stable_nodes
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
-from intarsia.driver.explain.explained_function import (
+from intarsia.ir import Var
+from intarsia.measure.measure_result import MeasureError
+from intarsia.report.explained_function import (
     ExplainedRegion,
     Fate,
     FunctionRecord,
@@ -26,8 +28,6 @@ from intarsia.driver.explain.explained_function import (
     Tried,
     short_label,
 )
-from intarsia.ir import Var
-from intarsia.measure.measure_result import MeasureError
 from intarsia.support.number_ranges import ranges_text
 from intarsia.tune.contest.candidate_record import STATUS_OF
 

@@ -20,7 +20,6 @@ from intarsia.collage.gather_specs import HOST, gather_partition_specs
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.driver.baselines import baseline_targets, engines, whole_name
-from intarsia.driver.explain.explanation import ContestRecord, Explanation
 from intarsia.driver.explain.function import ChosenPartition
 from intarsia.driver.explain.run import borders, explain_functions
 from intarsia.driver.shape_samples import shapes_of, sized_program
@@ -36,6 +35,7 @@ from intarsia.measure.runner import Raced
 from intarsia.measure.sizes.dim_sizes import SizesArgument
 from intarsia.measure.testbed import Measured
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.report.explanation import ContestRecord, Explanation
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import Host, Target

@@ -13,16 +13,20 @@ from intarsia.collage.placement.placement import KIND, Partition, Placement, sta
 from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
-from intarsia.driver.explain.explained_function import FunctionRecord
-from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.driver.explain.function import ChosenPartition, explain_function
+from intarsia.driver.explain.program_graph import program_graph, toolchains_by_name, toolchains_by_number
+from intarsia.driver.explain.run_facts import NO_FACTS, RunFacts
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
 from intarsia.ir.variant import variant_sizes
-from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
+from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
+from intarsia.measure.measure_event import MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.passes.functions.sealed import is_sealed
+from intarsia.report.explained_function import FunctionRecord
+from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
+from intarsia.report.run_records import TrialRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host
@@ -45,6 +49,7 @@ def explain_run(
     pipeline: PipelineResult | None,
     kernel_seconds: Mapping[str, float],
     notes: Sequence[str] = (),
+    facts: RunFacts = NO_FACTS,
 ) -> Explanation:
     """Explain why the winner of a contest won, region by region.
 
@@ -56,6 +61,7 @@ def explain_run(
         pipeline: Results of the tuning pipeline, if it was run.
         kernel_seconds: Seconds of each kernel of the winner by name, if measured.
         notes: Remarks of the contest, in sentences.
+        facts: Options of the run, and the use of its time.
     """
     module = winner.input.workload.module
     searched = None if pipeline is None else pipeline.searched
@@ -82,7 +88,29 @@ def explain_run(
             *_notes(searched),
             *(() if pipeline is None else pipeline.notes),
         ),
+        workload=winner.input.workload.digest,
+        graph=program_graph(module, _toolchains(winner.input, won, partitions)),
+        request=facts.request,
+        stages=facts.stages,
+        trials=tuple(map(_trial, facts.events)),
+        shares=() if pipeline is None else pipeline.shares,
+        errors=facts.errors,
     )
+
+
+def _toolchains(
+    winner: MeasureInput, won: MeasureInput, partitions: Sequence[ChosenPartition]
+) -> dict[int, str]:
+    """Return the toolchain of each node of @main by its number in the program that was tuned."""
+    if won is winner:
+        return toolchains_by_number(partitions)
+    placed = instantiate(won.workload.module, won.target, won.candidate)
+    return toolchains_by_name(winner.workload.module, placed)
+
+
+def _trial(event: MeasureEvent) -> TrialRecord:
+    cost = event.cost if math.isfinite(event.cost) else None
+    return TrialRecord(event.at, event.seconds, event.workload, event.target, event.kind, cost, event.error)
 
 
 def measure_kernel_seconds(
@@ -215,6 +243,12 @@ def _contest_record(record: CandidateRecord, predicted: float | None) -> Contest
         predicted=predicted,
         is_whole=record.is_whole,
         is_chosen=record.chosen,
+        target=record.target,
+        measure_seconds=record.measure_seconds,
+        max_error=record.max_error
+        if record.max_error is not None and math.isfinite(record.max_error)
+        else None,
+        by_size=record.by_size,
     )
 
 

@@ -30,7 +30,7 @@ from intarsia.measure.database.place import Place
 from intarsia.measure.database.record import Hint, MeasureRecord, record_key
 from intarsia.measure.database.rows import checked_trace, record_of
 from intarsia.measure.database.run_record import ModelRecord, RunRecord
-from intarsia.measure.database.runs import keep_model, keep_run, models_of, run_of
+from intarsia.measure.database.runs import keep_model, keep_run, models_of, newest_runs, run_of
 from intarsia.measure.database.schema import prepare
 from intarsia.measure.database.tables import META
 from intarsia.measure.measure_input import Candidate
@@ -176,6 +176,10 @@ class Database(ClosedOnExit):
     def find_run(self, key: str) -> RunRecord | None:
         """Return the finished tuning run with a key, or None."""
         return run_of(self._connections, key)
+
+    def runs(self) -> tuple[RunRecord, ...]:
+        """Return all finished tuning runs, the newest first."""
+        return newest_runs(self._connections)
 
     def keep_model(self, model: ModelRecord) -> None:
         """Store the model of a run, so that runs of similar models find it."""

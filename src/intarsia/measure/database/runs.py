@@ -24,6 +24,11 @@ def run_of(connections: Connections, key: str) -> RunRecord | None:
     return next(iter(connections.rows(_run, select(RUNS).where(RUNS.c.key == key))), None)
 
 
+def newest_runs(connections: Connections) -> tuple[RunRecord, ...]:
+    """Return all runs, the newest first."""
+    return connections.rows(_run, select(RUNS).order_by(RUNS.c.finished_at.desc(), RUNS.c.key))
+
+
 def keep_model(connection: Connection, model: ModelRecord) -> None:
     """Store the model of a run; an earlier model of the run is replaced."""
     connection.execute(delete(MODELS).where(MODELS.c.run == model.run))

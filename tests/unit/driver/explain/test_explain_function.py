@@ -20,10 +20,10 @@ from intarsia.collage.placement.placement import Partition
 from intarsia.collage.prune import collect_candidates
 from intarsia.driver.explain import function as module
 from intarsia.driver.explain.comparison import Comparison
-from intarsia.driver.explain.explained_function import Compared, Fate, FunctionRecord, Tried
 from intarsia.driver.explain.function import ChosenPartition, explain_function
 from intarsia.measure.measure_result import MeasureError
 from intarsia.op.operator_predicate import holding_operator_predicate
+from intarsia.report.explained_function import Compared, Fate, FunctionRecord, Tried
 from intarsia.target import Target
 
 CHAIN = "def @main(%x: T) { Exp(Relu(Neg(%x))) }"

@@ -318,3 +318,9 @@ def test_models_are_found_by_what_was_asked_of_them(database: Database) -> None:
     assert database.find_models("fast", 9) == (newest, oldest)
     assert database.find_models("fast", 1) == (newest,)
     assert database.find_models("slow", 9) == ()
+
+
+def test_all_runs_the_newest_first(database: Database) -> None:
+    for name, finished in (("old", 10.0), ("new", 30.0), ("middle", 20.0)):
+        database.keep_run(RunRecord(name, name, HERE, finished, "{}"))
+    assert [run.key for run in database.runs()] == ["new", "middle", "old"]

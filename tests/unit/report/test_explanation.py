@@ -8,13 +8,13 @@ import sys
 from typing import Any
 
 import pytest
-from tests.explanations import EXPLANATION, UNTUNED
+from tests.explanations import EXPLANATION, RUN, UNTUNED
 
-from intarsia.driver.explain.explanation import Explanation
+from intarsia.report.explanation import Explanation
 from intarsia.support.errors import ArtifactError
 
 
-@pytest.mark.parametrize("explanation", [EXPLANATION, UNTUNED])
+@pytest.mark.parametrize("explanation", [EXPLANATION, RUN, UNTUNED])
 def test_there_and_back(explanation: Explanation) -> None:
     assert Explanation.from_text(explanation.to_text(), "x.intarsia") == explanation
 
@@ -59,8 +59,15 @@ def test_damaged_nodes() -> None:
 
 def test_reading_one_needs_no_compiler() -> None:
     code = (
-        "import sys, intarsia.driver.explain.explanation, intarsia.runtime.artifact_load\n"
+        "import sys, intarsia.report.explanation, intarsia.runtime.artifact_load\n"
         "print([name for name in ('onnx', 'intarsia.collage', 'intarsia.frontend') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_explanation_of_a_version_before_the_records_of_the_run() -> None:
+    data = EXPLANATION.to_json()
+    for name in ("workload", "graph", "request", "stages", "trials", "shares", "errors"):
+        del data[name]
+    assert Explanation.from_text(json.dumps(data), "x.intarsia") == EXPLANATION

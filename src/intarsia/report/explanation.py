@@ -10,8 +10,16 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from intarsia.driver.explain.explained_function import FunctionRecord, SearchRecord
-from intarsia.driver.tuning_record import TuningRecord
+from intarsia.report.explained_function import FunctionRecord, SearchRecord
+from intarsia.report.run_records import (
+    GraphNode,
+    OutputDeviation,
+    PassShareRecord,
+    RunRequest,
+    StageSeconds,
+    TrialRecord,
+)
+from intarsia.report.tuning_record import TuningRecord
 from intarsia.support.errors import ArtifactError
 from intarsia.support.number_ranges import parse_ranges
 from intarsia.support.plain_record import from_plain, to_plain
@@ -45,6 +53,11 @@ class ContestRecord:
         predicted: Latency that the search predicted, if it did.
         is_whole: Whether one toolchain runs all of it.
         is_chosen: Whether it won.
+        target: Text of the target.
+        measure_seconds: Seconds of building, checking and timing it, if it was measured.
+        max_error: Largest difference from the reference relative to its largest value, if compared; None also
+            if it is infinite.
+        by_size: Sizes of the symbolic dimensions as text, with the latency at them in the race.
     """
 
     name: str
@@ -57,6 +70,10 @@ class ContestRecord:
     predicted: float | None
     is_whole: bool
     is_chosen: bool
+    target: str = ""
+    measure_seconds: float | None = None
+    max_error: float | None = None
+    by_size: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +120,14 @@ class Explanation:
         decisions: Decisions on the program that the winner starts with, in words.
         tuning: Candidates of tuning passes, a tree for each target.
         notes: Further remarks, in sentences.
+        workload: Digest of the model with its inputs; "" in explanations of versions without it, which also
+            lack what follows.
+        graph: Parameters and operators of @main in the program that was tuned.
+        request: Options of the run.
+        stages: Wall-clock seconds of the stages of the run.
+        trials: Measurements that the run used, in order.
+        shares: Shares of the tuning passes in the budget.
+        errors: Errors of the winner by output and input set.
     """
 
     model: str
@@ -118,6 +143,13 @@ class Explanation:
     decisions: tuple[str, ...]
     tuning: tuple[TuningRecord, ...]
     notes: tuple[str, ...]
+    workload: str = ""
+    graph: tuple[GraphNode, ...] = ()
+    request: RunRequest | None = None
+    stages: tuple[StageSeconds, ...] = ()
+    trials: tuple[TrialRecord, ...] = ()
+    shares: tuple[PassShareRecord, ...] = ()
+    errors: tuple[OutputDeviation, ...] = ()
 
     @property
     def search(self) -> SearchRecord | None:

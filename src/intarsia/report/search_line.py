@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from intarsia.cli.reports.units import duration_text
-from intarsia.driver.explain.explained_function import SearchRecord
-from intarsia.driver.explain.explanation import Losses
+from intarsia.report.explained_function import SearchRecord
+from intarsia.report.explanation import Losses
+from intarsia.support.units import duration_text
 
 _UNKNOWN: Final = 0.995
 """Gap above which the bound is not shown: it says nothing about the optimum."""

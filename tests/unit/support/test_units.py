@@ -3,15 +3,15 @@ import math
 import pytest
 from tests.each_case import each_case
 
-from intarsia.cli.reports.units import (
+from intarsia.measure.timing.interleaved import RatioInterval
+from intarsia.measure.timing.ratio_text import ratio_text
+from intarsia.support.units import (
     cache_text,
     duration_text,
     error_text,
     interval_text,
-    ratio_text,
     size_text,
 )
-from intarsia.measure.timing.interleaved import RatioInterval
 
 
 @each_case(
