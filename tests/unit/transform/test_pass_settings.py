@@ -71,7 +71,7 @@ def test_the_settings_in_use_are_those_of_the_innermost_context() -> None:
         ("[1]", "damaged pass settings"),
         ('{"level": 1}', "no 'level'"),
         ('{"config": {"nobody.has": 1}}', "unknown config key 'nobody.has'"),
-        ('{"config": {"tir.UnrollLoop": {"auto_max_step": 1}}}', "has no 'auto_max_depth'"),
+        ('{"config": {"tir.UnrollLoop": {"auto_max_step": "x"}}}', "expected a whole number"),
         ('{"config": {"FuseOps.max_depth": "deep"}}', "expected int"),
     ],
 )
