@@ -18,12 +18,12 @@ from intarsia.runtime.kernel_profiler import ProfilableKernel
 from intarsia.target import Target
 
 NAMES = {"conv", "relu", "pool", "flat", "dense"}
-X = np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
+X = np.random.default_rng(0).standard_normal((1, 3, 32, 32)).astype(np.float32)
 WEIGHTS: dict[str, Any] = {
     "w": np.random.default_rng(1).standard_normal((16, 3, 3, 3)).astype(np.float32),
-    "v": np.random.default_rng(2).standard_normal((1024, 10)).astype(np.float32),
+    "v": np.random.default_rng(2).standard_normal((4096, 600)).astype(np.float32),
 }
-GRAPH = """g (float[1,3,16,16] x) => (float[1,10] y) {
+GRAPH = """g (float[1,3,32,32] x) => (float[1,600] y) {
     [conv] c = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(x, w)
     [relu] r = Relu(c)
     [pool] p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(r)
@@ -51,9 +51,9 @@ def test_rows_name_all_nodes_and_add_up(toolchain: str) -> None:
     assert {"conv", "dense"} <= anchors
     by_anchor = {row.kernel.anchor.name: row for row in profile.rows if row.kernel.anchor is not None}
     assert by_anchor["conv"].kernel.work is not None
-    # the taps beside the image do not count: 46 of 48 rows and columns of taps lie within it
-    assert by_anchor["conv"].kernel.work.flop == 2 * 16 * 3 * 46 * 46
-    assert by_anchor["dense"].flop == pytest.approx(2 * 1024 * 10 * by_anchor["dense"].calls)
+    # the taps beside the image do not count: 94 of 96 rows and columns of taps lie within it
+    assert by_anchor["conv"].kernel.work.flop == 2 * 16 * 3 * 94 * 94
+    assert by_anchor["dense"].flop == pytest.approx(2 * 4096 * 600 * by_anchor["dense"].calls)
     assert {row.toolchain for row in profile.rows} == {toolchain}
     assert profile.kernel_seconds + profile.overhead_seconds == pytest.approx(profile.seconds)
     json.dumps(profile.to_json())
@@ -86,7 +86,7 @@ def test_an_engine_without_a_profiler_has_one_row_with_all_nodes() -> None:
     (row,) = profile.rows
     assert {node.name for node in row.kernel.nodes} == NAMES
     assert (row.toolchain, row.kernel.name, row.calls) == ("reference", "reference", 1)
-    assert row.flop == 2 * 16 * 3 * 46 * 46 + 2 * 1024 * 10
+    assert row.flop == 2 * 16 * 3 * 94 * 94 + 2 * 4096 * 600
 
 
 def test_an_artifact_keeps_the_names(tmp_path: Path) -> None:
