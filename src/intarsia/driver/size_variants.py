@@ -72,13 +72,13 @@ class SizeVariants:
         timed = [sample for sample in self.workload.samples if sample.is_named and sample.weight]
         for sample in sorted(timed, key=lambda item: -item.weight):
             left = self.seconds - (measurer.spent - begun)
-            if left <= 0 or self.contest.should_stop():
+            costs = self._costs(sample, left) if left > 0 and not self.contest.should_stop() else None
+            if costs is None:
                 late.append(sample.label)
                 continue
-            fastest = self._fastest(sample, left)
-            if fastest is None:
+            if not costs:
                 continue
-            target, seconds = fastest
+            target, seconds = min(costs.items(), key=lambda pair: pair[1])
             gain = seconds_for_any.get(sample.label, math.inf) / seconds
             decision = _decision(sample, target)
             if gain >= LEAST_GAIN and decision not in others:
@@ -87,11 +87,14 @@ class SizeVariants:
             self.contest.notes.append(f"there was no time for variants for {', '.join(late)}")
         return tuple(decisions)
 
-    def _fastest(self, sample: SizeSample, seconds: float) -> tuple[Target, float] | None:
-        """Return the target that runs the program fastest at some sizes, with its seconds."""
+    def _costs(self, sample: SizeSample, seconds: float) -> dict[Target, float] | None:
+        """Return the seconds of the program at some sizes by target; None if time was too short for all.
+
+        The fastest of some targets only would be a guess.
+        """
         trial = next((item for item in self.trials if item.label == sample.label), None)
         if trial is None:  # no judge computes the program at this size
-            return None
+            return {}
         workload = Workload(
             bind_sizes(self.workload.module, sample.sizes),
             f"{self.workload.name} at {sample.label}",
@@ -103,12 +106,10 @@ class SizeVariants:
         targets = engines(self.targets)
         inputs = [MeasureInput(workload, target, WHOLE) for target in targets]
         results = self.contest.measure(inputs, seconds)
-        costs = {
-            target: result.cost
-            for target, result in zip(targets, results, strict=True)
-            if result is not None and result.is_ok
-        }
-        return min(costs.items(), key=lambda pair: pair[1], default=None)
+        if None in results:
+            return None
+        pairs = zip(targets, results, strict=True)
+        return {target: result.cost for target, result in pairs if result is not None and result.is_ok}
 
 
 def _decision(sample: SizeSample, target: Target) -> Decision:

@@ -160,12 +160,12 @@ class TuneRun:
         """Race the best candidates, and then the winner against itself with variants for the named sizes."""
         if not self._specializes:
             return contest.decide(seconds, self.seed)
-        winner = contest.decide(seconds / 4, self.seed)
+        winner = contest.decide(seconds / 6, self.seed)  # a few rounds decide, mostly
         trials = self.testbed.prepare(self.workload).trials()
-        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds / 2)
+        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds * 2 / 3)
         if self.should_stop() or not variants.enter(winner):
             return winner
-        return contest.decide(seconds / 4, self.seed)
+        return contest.decide(seconds / 6, self.seed)
 
     def _repeat_finished(self, start: float) -> TuneResult | None:
         """Repeat the result of an identical earlier run, if its winner is still correct.
