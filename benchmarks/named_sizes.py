@@ -76,6 +76,7 @@ def report(arguments: argparse.Namespace) -> None:
     """Tune the model, time all contenders, and print a table."""
     import intarsia as ia
     from intarsia.cli.arguments.shape import parse_shape_words
+    from intarsia.measure.sizes import choose_samples
 
     path = arguments.model
     if path.startswith("corpus:"):
@@ -83,13 +84,9 @@ def report(arguments: argparse.Namespace) -> None:
     words = parse_shape_words([arguments.shape])
     result = ia.tune(str(path), dims={**words.dims}, budget=arguments.budget, threads=arguments.threads)
     sizes: list[Sizes] = [variant.sizes for variant in result.executable.plan.variants]
-    named = [
-        dict(part.split("=") for part in label.split(", "))  # the sizes as text, such as batch=1, seq=16
-        for label, _ in result.chosen.by_size
-    ]
     fixed = {name: item.range.low for name, item in words.dims.items() if item.is_fixed}
-    plain = [{name: int(size) for name, size in item.items()} for item in named] or sizes
-    timed: list[Sizes] = [{**fixed, **item} for item in plain]
+    samples = choose_samples({name: item for name, item in words.dims.items() if not item.is_fixed})
+    timed: list[Sizes] = [{**fixed, **sample.sizes} for sample in samples if sample.weight]
     if arguments.other:
         other = {name: int(size) for name, size in (part.split("=") for part in arguments.other.split(","))}
         timed.append({**timed[0], **other})
