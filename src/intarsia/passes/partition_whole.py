@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Var, post_order, with_fields, with_module_fields
+from intarsia.ir.variant import variants
+from intarsia.passes.functions.call_graph import CallGraph
 from intarsia.passes.interpreted_partition import interpreted_partition
 from intarsia.support.errors import UnsupportedModelError, UsageError
 from intarsia.support.free_names import free_name
@@ -53,7 +55,7 @@ class PartitionWhole(ModulePass, opt_level=0):
 
 
 def partition_whole(module: IRModule, target: Target) -> IRModule:
-    """What `PartitionWhole` does, whether it is done already or not.
+    """What `PartitionWhole` does, whether it is done already or not; variants of @main stay as they are.
 
     Raises:
         UnsupportedModelError: @main is on several devices, or on one that the target is not for.
@@ -61,6 +63,13 @@ def partition_whole(module: IRModule, target: Target) -> IRModule:
             that the toolchain does not support (`interpreted_partition`).
     """
     _check_devices(module["main"], target)
+    graph = CallGraph.of(module)
+    kept = graph.reachable(variants(module)) - graph.reachable(["main"])
+    if kept:
+        apart = {var: item for var, item in module.functions.items() if var.name in kept}
+        others = {var: item for var, item in module.functions.items() if var.name not in kept}
+        partitioned = partition_whole(with_module_fields(module, functions=others), target)
+        return with_module_fields(partitioned, functions={**partitioned.functions, **apart})
     interpreted = interpreted_partition(module, target)
     return _one_function(module, target) if interpreted is None else interpreted
 

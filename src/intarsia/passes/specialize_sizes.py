@@ -14,6 +14,7 @@ from intarsia.ir import (
     SymbolicDim,
     TensorType,
     rewrite,
+    with_fields,
     with_module_fields,
 )
 from intarsia.ir.variant import as_variant, variants
@@ -38,10 +39,11 @@ class SpecializeSizes(ModulePass, opt_level=0, required=("InferType",)):
     After:
         def @main(%x: Tensor[(batch, 3), float32]) { Relu(%x) }
         def @main_batch_2(%x: Tensor[(2, 3), float32]) attributes {variant_sizes=[["batch", 2]]} {
-          @main_onnxruntime(%x)
+          @main_batch_2_onnxruntime(%x)
         }
-        def @main_onnxruntime(%x: Tensor[(2, 3), float32]) attributes {
-          Compiler="onnxruntime", global_symbol="main_onnxruntime", target="cpu -toolchain=onnxruntime"
+        def @main_batch_2_onnxruntime(%x: Tensor[(2, 3), float32]) attributes {
+          Compiler="onnxruntime", global_symbol="main_batch_2_onnxruntime",
+          target="cpu -toolchain=onnxruntime"
         } { Relu(%x) }
 
     Attributes:
@@ -89,15 +91,17 @@ def symbols_of(function: Function) -> set[str]:
 
 
 def _with_variant(mod: IRModule, specialized: IRModule, label: str, sizes: dict[str, int]) -> IRModule:
-    """Return a module with the functions of another one under free names; its @main becomes a variant."""
+    """Return a module with the functions of another one under free names; its @main becomes a variant.
+
+    All have names of their own, so that a later partition of @main finds its usual names free.
+    """
     names = {var.name for var in (*mod.functions, *specialized.functions)}
     added = {var: item for var, item in specialized.functions.items() if mod.functions.get(var) is not item}
     new_names: dict[str, str] = {}
     for var in added:
-        if var.name in mod:
-            wanted = label if var.name == "main" else f"{var.name}_{label}"
-            new_names[var.name] = free_name(_identifier(wanted), names)
-            names.add(new_names[var.name])
+        wanted = label if var.name == "main" else f"{label}_{var.name.removeprefix('main_')}"
+        new_names[var.name] = free_name(_identifier(wanted), names)
+        names.add(new_names[var.name])
 
     def renamed(expr: Expr) -> Expr:
         if isinstance(expr, GlobalVar) and expr.name in new_names:
@@ -106,21 +110,26 @@ def _with_variant(mod: IRModule, specialized: IRModule, label: str, sizes: dict[
 
     functions = dict(mod.functions)
     for var, item in added.items():
-        new_name = new_names.get(var.name, var.name)
+        new_name = new_names[var.name]
         functions[GlobalVar(new_name, checked_type=var.checked_type)] = _changed(
-            item, renamed, sizes if var.name == "main" else {}
+            item, renamed, new_name, sizes if var.name == "main" else {}
         )
     return with_module_fields(mod, functions=functions)
 
 
 def _changed(
-    item: Function | PrimFunc, rule: Callable[[Expr], Expr], sizes: Mapping[str, int]
+    item: Function | PrimFunc, rule: Callable[[Expr], Expr], name: str, sizes: Mapping[str, int]
 ) -> Function | PrimFunc:
-    """Return a function after a rule, as a variant if there are sizes; a loop function as it is."""
+    """Return a function after a rule, as a variant if there are sizes; a loop function as it is.
+
+    A symbol, by which kernels are named, becomes the function's new name.
+    """
     if isinstance(item, PrimFunc):
         return item
     function = rewrite(item, rule)
     assert isinstance(function, Function)
+    if "global_symbol" in function.attrs:
+        function = with_fields(function, attrs=function.attrs.updated(global_symbol=name))
     return as_variant(function, sizes) if sizes else function
 
 

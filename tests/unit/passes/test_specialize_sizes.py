@@ -62,7 +62,8 @@ def test_a_variant_has_the_sizes_and_its_own_functions() -> None:
     assert variants(mod) == {"main_batch_2_rows_3": {"batch": 2, "rows": 3}}
     assert dim_ranges(mod["main_batch_2_rows_3"]) == {}
     assert dim_ranges(mod["main"]) == {"batch": DimRange(1, 8)}
-    assert str(mod["main_native"].attrs["target"]) == NATIVE
+    native = mod["main_batch_2_rows_3_native"]
+    assert (native.attrs["target"], native.attrs["global_symbol"]) == (NATIVE, "main_batch_2_rows_3_native")
     verify(mod)
 
 
@@ -97,7 +98,26 @@ def test_other_passes_keep_variants() -> None:
     assert RemoveUnusedFunctions()(mod) is mod
     after = default_heuristic()(mod)
     assert variants(after) == variants(mod)
-    assert RemoveUnusedFunctions(("main_native",))(mod).functions.keys() == {mod.global_var("main_native")}
+    name = "main_batch_2_rows_3_native"
+    assert RemoveUnusedFunctions((name,))(mod).functions.keys() == {mod.global_var(name)}
+
+
+def test_native_runs_a_batch_of_any_size_beside_a_variant() -> None:
+    mod = from_onnx(model_of("g (float[batch, 4] x) => (float[batch, 4] y) { y = Softmax (x) }"))
+    partitioned = PartitionWhole(NATIVE)(SpecializeSizes(("batch=3",), NATIVE)(mod))
+    assert {var.name for var in partitioned.functions} == {
+        "main",
+        "main_native",
+        "main_batch_3",
+        "main_batch_3_native",
+    }
+    with build(partitioned) as exe:
+        for size in (1, 2, 3, 5):
+            x = np.linspace(-1, 1, 4 * size, dtype=np.float32).reshape(size, 4)
+            powers = np.exp(x)
+            np.testing.assert_allclose(exe(x), powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
+            part = "main_batch_3_native" if size == 3 else "main_native"
+            assert {row.part for row in exe.profile(x, repeats=1).rows} == {part}
 
 
 def test_control_flow_is_interpreted_in_a_variant() -> None:
