@@ -10,6 +10,7 @@ from typing import TypeAlias
 from intarsia.runtime.kernel import Value
 from intarsia.runtime.plan import ExecutionPlan, PlanVariant, TensorInfo
 from intarsia.runtime.runners import Runner
+from intarsia.runtime.tensor_info import is_tensor
 
 _Axis: TypeAlias = tuple[int, int]
 """Number of an input, and of one of its axes."""
@@ -105,7 +106,7 @@ def _axes(plan: ExecutionPlan) -> tuple[_Axis, ...]:
 def find_dim(plan: ExecutionPlan, name: str) -> _Axis | None:
     """Return the input and the axis where a symbolic dimension comes first; None if no tensor has it."""
     for number, info in enumerate(plan.inputs):
-        for axis, dim in enumerate(info.shape or ()):
+        for axis, dim in enumerate((info.shape or ()) if is_tensor(info) else ()):
             if dim == name:
                 return number, axis
     return None

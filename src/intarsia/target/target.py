@@ -63,7 +63,7 @@ class Target:
         """The target that `text` describes; `parse(str(target)) == target`.
 
         Raises:
-            UsageError: As the constructor.
+            UsageError: The text or an option is wrong; see the class.
         """
         return cls(text)
 
@@ -72,7 +72,7 @@ class Target:
         """Return the target of a toolchain's name ("openvino"), or what `parse` reads.
 
         Raises:
-            UsageError: As the constructor.
+            UsageError: The text or an option is wrong; see the class.
         """
         is_name = _TOOLCHAIN.fullmatch(text) is not None and not DeviceType.has_kind(text)
         return cls.for_toolchain(text) if is_name else cls.parse(text)
@@ -82,7 +82,7 @@ class Target:
         """The target of a toolchain with options by name.
 
         Raises:
-            UsageError: As the constructor.
+            UsageError: The text or an option is wrong; see the class.
         """
         return cls(kind, toolchain, tuple(options.items()))
 

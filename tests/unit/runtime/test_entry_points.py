@@ -153,6 +153,13 @@ def test_wrong_variants(variants: tuple[PlanVariant, ...], complaint: str) -> No
     assert plan_complaint(replace(dynamic_plan(), variants=variants), 3, 0) == complaint
 
 
+def test_a_dimension_of_what_is_no_tensor_chooses_nothing() -> None:
+    plan = dynamic_plan()
+    sequences = tuple(replace(info, dtype="Sequence[Tensor[?, float32]]") for info in plan.inputs)
+    complaint = plan_complaint(replace(plan, inputs=sequences), 3, 0)
+    assert complaint == "a variant is for a dimension that no input has"
+
+
 def test_a_variant_with_other_parameters() -> None:
     blocks = {**dynamic_plan().blocks, "two": PlanBlock((0,), (), (), (0,), 3)}
     plan = replace(dynamic_plan(), blocks=blocks)

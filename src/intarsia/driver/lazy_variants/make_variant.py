@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -96,12 +97,11 @@ def _wrong(variant: Executable, inputs: Sequence[Mapping[str, Array]], gates: Se
 
 def _gain(program: Executable, variant: Executable, inputs: Mapping[str, Array]) -> float:
     """Return how many times as fast the variant is."""
-    calls = {name: lambda exe=exe: run_arrays(exe, inputs) for name, exe in _named(program, variant)}
+    calls = {
+        "program": partial(run_arrays, program, inputs),
+        "variant": partial(run_arrays, variant, inputs),
+    }
     return time_interleaved(calls, _POLICY).ratio("program", "variant").ratio
-
-
-def _named(program: Executable, variant: Executable) -> tuple[tuple[str, Executable], ...]:
-    return ("program", program), ("variant", variant)
 
 
 def main(arguments: Sequence[str]) -> None:

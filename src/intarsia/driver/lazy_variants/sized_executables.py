@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
+from typing import TypeAlias
 
 from intarsia.runtime.executable import Executable
 
-Sizes = tuple[int, ...]
+Sizes: TypeAlias = tuple[int, ...]
+"""A size for each symbolic dimension, in the order of their names."""
 
 
 class SizedExecutables:

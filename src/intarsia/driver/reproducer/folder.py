@@ -61,8 +61,9 @@ class Reproducer:
             facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
             if facts["format"] != _FORMAT:
                 raise UsageError(f"{folder} has format {facts['format']}, expected {_FORMAT}")
-            told = facts["failure"]
-            failure = PassFailure(FailureKind(told["kind"]), told["pass_name"], told["text"], told["type"])
+            record = facts["failure"]
+            kind = FailureKind(record["kind"])
+            failure = PassFailure(kind, record["pass_name"], record["text"], record["type"])
             settings = PassSettings(str(facts["settings"]))
             pipeline, seed = str(facts["pipeline"]), int(facts["seed"])
         except (OSError, ValueError, KeyError, TypeError) as error:

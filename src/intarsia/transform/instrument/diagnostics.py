@@ -73,8 +73,8 @@ class Diagnostics(PassInstrument):
 
     def run_diagnostic(self, diagnostic: Diagnostic) -> None:
         """Keep a diagnostic that matches."""
-        told = f"{diagnostic.pass_name}: {diagnostic.level}: {diagnostic.text}"
-        if diagnostic in self._seen or not self._matches(told):
+        line = f"{diagnostic.pass_name}: {diagnostic.level}: {diagnostic.text}"
+        if diagnostic in self._seen or not self._matches(line):
             return
         self._seen.add(diagnostic)
         programs = self._open.records
@@ -103,9 +103,10 @@ class Diagnostics(PassInstrument):
         ]
 
     def _lines(self, item: CollectedDiagnostic) -> list[str]:
-        told = item.diagnostic
-        head = f"{told.level}: {told.pass_name}: {self._described(told.expr, item.mod)} {told.text}"
-        notes = (f"  note: {self._described(note.expr, item.mod)} {note.text}" for note in told.notes)
+        diagnostic = item.diagnostic
+        subject = self._described(diagnostic.expr, item.mod)
+        head = f"{diagnostic.level}: {diagnostic.pass_name}: {subject} {diagnostic.text}"
+        notes = (f"  note: {self._described(note.expr, item.mod)} {note.text}" for note in diagnostic.notes)
         return [head, *notes]
 
     def _described(self, expr: Expr, mod: IRModule | None) -> str:
