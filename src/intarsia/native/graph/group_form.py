@@ -21,7 +21,7 @@ _COPY_COST: Final = 32.0
 cycle: 59 us for 64 x 40 x 40 elements (`measure.kernel_times`, AMD EPYC with AVX2), two cycles for each.
 
 The ratio is that of two kernels of our own, which was not measured on wider vectors: it stays a constant."""
-_COPY_COST_OF_PLAIN: Final = 16.0
+COPY_COST_OF_PLAIN: Final = 16.0
 """The same for an element of a plain tensor, transposed in registers: 12.5 us for 46 x 786 elements."""
 
 
@@ -121,7 +121,7 @@ def form_costs(
     if merged is not None:
         costs[GroupForm.MERGED] = merged * max(1.0, lanes / (merged * shape.written))
     products = shape.written * prod(window.taps / window.stride for window in windows)
-    copy_cost = _COPY_COST_OF_PLAIN if is_plain else _COPY_COST
+    copy_cost = COPY_COST_OF_PLAIN if is_plain else _COPY_COST
     copy = 0.0 if given == source else copy_cost / products
     waste_of_input = len(source.places) / shape.channels if shape.read > lanes else 1.0
     costs[GroupForm.PADDED] = waste_of_result * waste_of_input + copy

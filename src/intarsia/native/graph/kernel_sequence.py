@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from intarsia.ir import TensorType
 from intarsia.native.dag import ComputeDAG, structural_key
-from intarsia.native.graph.blocked_dag import blocked_dag
+from intarsia.native.graph.blocked_dag import BlockedDag, blocked_dag
 from intarsia.native.graph.blocked_steps import lanes_read
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.channel_shuffle import ChannelShuffle
+from intarsia.native.graph.channels_first import is_faster_plain
 from intarsia.native.graph.convolution_algorithm import (
     BY_ESTIMATE,
     ConvolutionAlgorithms,
@@ -112,11 +113,7 @@ class KernelSequence:
         ends_plain = outputs[0] in self.read_plain and group.decision.lanes is None
         if lanes > 0 and kernel is None and ends_plain:
             kernel = pointwise_dag(steps, self.values, outputs)
-        is_blocked = lanes > 0 and kernel is None
-        form = group.decision.form
-        blocked = (
-            blocked_dag(steps, self.values, lanes, self.algorithms, form, self.costs) if is_blocked else None
-        )
+        blocked = self._blocked_dag(steps, lanes, ends_plain) if lanes > 0 and kernel is None else None
         if blocked is None:
             kernel = kernel or (narrow_dag(steps, self.values, lanes) if lanes else None)
             kernel = (
@@ -235,6 +232,17 @@ class KernelSequence:
         if not self.lanes or decided is not None:
             return decided or 0
         return lanes_read(steps, self.values, self.lanes)
+
+    def _blocked_dag(self, steps: Sequence[KernelStep], lanes: int, ends_plain: bool) -> BlockedDag | None:
+        """Return the kernel of a group on blocked tensors; None if plain ones are better."""
+        decision = self._group.decision
+        if decision.lanes is None and not decision.form:
+            is_plain = is_faster_plain(
+                steps, self.values, lanes, self.algorithms, self.costs, ends_plain=ends_plain
+            )
+            if is_plain:
+                return None
+        return blocked_dag(steps, self.values, lanes, self.algorithms, decision.form, self.costs)
 
     def _with_stored_weights(self, steps: Sequence[KernelStep]) -> KernelDag | None:
         """Return the kernel of a group that reads compressed weights; None if it has none."""

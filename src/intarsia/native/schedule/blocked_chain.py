@@ -55,7 +55,18 @@ def blocked_chain(task: ScheduleTask) -> BlockedChain | None:
     op = anchors[0] if len(anchors) == 1 else None
     if not isinstance(op, ComputeOp):
         return None
-    kind, pad = str(op.attrs[BLOCKED]), _padding(op)
+    return chain_around(task, op, _padding(op), str(op.attrs[BLOCKED]))
+
+
+def chain_around(task: ScheduleTask, op: ComputeOp, pad: str | None, kind: str) -> BlockedChain:
+    """Return the chain of a reduction, with cheap stages inlined, its anchor, and the stage of the results.
+
+    Args:
+        task: DAG and machine.
+        op: The reduction.
+        pad: Name of the stage of its padded input, None without one.
+        kind: Kind of the reduction.
+    """
     target = chain_end(task, op)
     state, anchor = LoopState.initial(task.dag), op.name
     if target is op:

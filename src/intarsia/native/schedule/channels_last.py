@@ -23,10 +23,9 @@ from typing import Final, NamedTuple
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule.blocked_chain import BlockedChain, chain_end
+from intarsia.native.schedule.blocked_chain import BlockedChain, chain_around
 from intarsia.native.schedule.convolution_order import ENOUGH, share_of_time
 from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
-from intarsia.native.schedule.inlining import with_inlined
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.stage_loops import with_loops
 from intarsia.native.te import ComputeOp, Operation
@@ -108,7 +107,7 @@ def channels_last_state(task: ScheduleTask) -> LoopState | None:
     width, channels = (axis.extent for axis in form.op.axes[-2:])
     tile = gemm_tile(width, channels, task.lanes(form.op), task.accumulators, costs=task.costs)
     order = _order(form, tile, task, threads)
-    chain = _chain(form, task)
+    chain = chain_around(task, form.op, form.image.name if form.is_padded else None, _KIND)
     state = _with_results(chain, tile, order, is_parallel=threads > 1)
     state = _with_sums(state, chain)
     if chain.pad is not None and order.pads_bands:
@@ -118,17 +117,6 @@ def channels_last_state(task: ScheduleTask) -> LoopState | None:
     elif chain.pad is not None:
         state = with_loops(state, chain.pad, task)
     return chain.with_rest(state, task)
-
-
-def _chain(form: ChannelsLastForm, task: ScheduleTask) -> BlockedChain:
-    """Return the chain with cheap stages inlined, the anchor, and the stage that writes the results."""
-    op, end = form.op, chain_end(task, form.op)
-    state, anchor = LoopState.initial(task.dag), op.name
-    if end is op:
-        state, anchor = state.cache_write(op, "local"), f"{op.name}.local"
-    pad = form.image.name if form.is_padded else None
-    state = with_inlined(state, {anchor, end.name, *([pad] if pad else [])})
-    return BlockedChain(state, _KIND, anchor, end.name, pad)
 
 
 def _with_results(chain: BlockedChain, tile: GemmTile, order: _Order, *, is_parallel: bool) -> LoopState:

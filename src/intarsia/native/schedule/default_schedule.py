@@ -11,6 +11,7 @@ from intarsia.native.lowering import infer_bound
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention import attention_state
 from intarsia.native.schedule.blocked import blocked_state
+from intarsia.native.schedule.channels_first import channels_first_state
 from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.gemm import gemm_state
 from intarsia.native.schedule.row_schedule import row_state
@@ -25,7 +26,14 @@ Each rule has a separate file, named after its subject, and is listed in RULES b
 `inlining.with_inlined`, and `stage_loops.with_loops` for other stages.
 """
 
-RULES: Final[tuple[Rule, ...]] = (blocked_state, attention_state, gemm_state, channels_last_state, row_state)
+RULES: Final[tuple[Rule, ...]] = (
+    blocked_state,
+    attention_state,
+    gemm_state,
+    channels_last_state,
+    channels_first_state,
+    row_state,
+)
 """Rules in order of preference: special ones first; `row_state` applies to every DAG."""
 
 

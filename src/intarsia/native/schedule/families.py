@@ -11,6 +11,8 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention_family import attention_family
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import BlockedChain, blocked_chain
+from intarsia.native.schedule.channels_first_family import channels_first_family
+from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.channelwise_family import channelwise_family
 from intarsia.native.schedule.convolution_family import convolution_family
 from intarsia.native.schedule.gemm_family import gemm_family
@@ -53,7 +55,7 @@ def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily |
 def _family(dag: ComputeDAG, isa: Isa, _machine: MachineModel, threads: int) -> ScheduleFamily | None:
     """Cached by the machine model too, since the equality of instruction sets ignores it."""
     task = ScheduleTask(dag, isa, threads)
-    for rule in (_blocked_family, attention_family, gemm_family, row_family):
+    for rule in (_blocked_family, attention_family, gemm_family, _channels_first_family, row_family):
         try:
             family = rule(task)
         except UsageError:
@@ -61,6 +63,11 @@ def _family(dag: ComputeDAG, isa: Isa, _machine: MachineModel, threads: int) -> 
         if family is not None and family.state_of(family.default) is not None:
             return family if family.size > 1 else None
     return None
+
+
+def _channels_first_family(task: ScheduleTask) -> ScheduleFamily | None:
+    """Return the family of a convolution of plain tensors; channels last have another rule, of one state."""
+    return None if channels_last_state(task) is not None else channels_first_family(task)
 
 
 def _blocked_family(task: ScheduleTask) -> ScheduleFamily | None:

@@ -1,0 +1,237 @@
+"""Schedule of convolutions with channels first: register tiles of filters by rows by vectors of pixels.
+
+for images, for bands of rows, parallel; for vectors of pixels; for groups; for tiles of filters
+  for channels of the input, for taps
+    for filters, rows and vectors of the tile, unrolled
+      for pixels of a vector, vectorised
+        tile += input * weight
+  for filters, rows and vectors: result = what follows(tile)
+
+Where filters, or those of a group, are much fewer than the lanes of a vector, blocks of filters would be
+mostly padding; pixels of a row fill vectors whatever the number of filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple
+
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
+from intarsia.native.loop_state import LoopState
+from intarsia.native.schedule.blocked_chain import BlockedChain, chain_around
+from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
+from intarsia.native.schedule.stage_loops import with_loops
+from intarsia.native.te import ComputeOp, Operation
+
+_KIND: Final = "channels first"
+_LEAST_WORK: Final = 64
+"""Number of multiplications from which tiles pay off."""
+_MOST_FILTERS: Final = 8
+"""Maximum number of filters of a tile; each needs a load of a weight in every step."""
+_MOST_ROWS: Final = 6
+_MOST_VECTORS: Final = 4
+# Costs in multiplications of a vector.
+_LOAD_COST: Final = 0.6
+"""Cost of loading a vector of pixels or a weight; loads and multiplications overlap, but not completely."""
+_STEP_COST: Final = 2.0
+"""Overhead of a reduction step: counters and branches."""
+_SHAPE_COST: Final = 0.02
+"""Cost of each extra tile shape, which needs more code and compile time."""
+
+
+class ChannelsFirstChoice(NamedTuple):
+    """The size of a register tile.
+
+    Attributes:
+        filters: Number of filters, all of one group.
+        rows: Number of rows of the image.
+        vectors: Number of vectors of pixels of a row.
+    """
+
+    filters: int
+    rows: int
+    vectors: int
+
+
+class ChannelsFirstForm(NamedTuple):
+    """A sum over channels and taps of products of pixels of a row and weights.
+
+    Attributes:
+        op: Operation with the axes (images, filters, spatial ...), whose last axis is that of pixels.
+        image: Operation that produces the input.
+        is_padded: Whether `image` is computed for `op` only, as a padded copy is.
+        groups: Number of groups of filters that read other channels each.
+    """
+
+    op: ComputeOp
+    image: Operation
+    is_padded: bool
+    groups: int
+
+    def lanes(self, task: ScheduleTask) -> int:
+        """Return the number of pixels of a vector."""
+        return min(task.lanes(self.op), self.op.axes[-1].extent)
+
+    def tiled_extents(self, task: ScheduleTask) -> tuple[int, int, int]:
+        """Return the numbers of filters of a group, of rows, and of vectors of a row."""
+        _, filters, *outer, columns = (axis.extent for axis in self.op.axes)
+        return filters // self.groups, outer[-1] if outer else 1, -(-columns // self.lanes(task))
+
+    def choices(self, task: ScheduleTask) -> list[ChannelsFirstChoice]:
+        """Return the register tiles that results fill and registers hold."""
+        sizes = (
+            range(1, min(extent, most) + 1)
+            for extent, most in zip(
+                self.tiled_extents(task), (_MOST_FILTERS, _MOST_ROWS, _MOST_VECTORS), strict=True
+            )
+        )
+        tiles = (ChannelsFirstChoice(*tile) for tile in product(*sizes))
+        return [tile for tile in tiles if prod(tile) <= task.accumulators]
+
+
+def channels_first_form(op: Operation, task: ScheduleTask) -> ChannelsFirstForm | None:
+    """Match an operation as a convolution of plain tensors; None if it is none."""
+    if not isinstance(op, ComputeOp) or op.combiner is None or op.combiner.name != "sum":
+        return None
+    if len(op.axes) < 3 or len(op.reduce_axes) < 2 or len(op.bodies) != 1:
+        return None
+    match op.bodies[0]:
+        case Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right)):
+            pixel = op.axes[-1].var
+            image, weight = (left, right) if _has(left.indices, pixel) else (right, left)
+        case _:
+            return None
+    number, filter_, *positions = (axis.var for axis in op.axes)
+    is_shared = not any(_has(weight.indices, var) for var in (number, *positions))
+    if not is_shared or image.buffer == weight.buffer or weight.indices[0] != filter_:
+        return None
+    if len(image.buffer.shape) != len(op.axes) or not _is_contiguous(image.indices[-1], positions[-1]):
+        return None
+    if _has((image.indices[0], *image.indices[2:]), filter_) or _has(image.indices[:-1], positions[-1]):
+        return None
+    groups = _groups(image.indices[1], filter_, op.axes[1].extent)
+    if groups is None:
+        return None
+    source = next(tensor.op for tensor in op.inputs if tensor.buffer == image.buffer)
+    is_own = task.dag.readers[source] == (op,) and not task.dag.is_output(source)
+    is_computed = isinstance(source, ComputeOp) and source.combiner is None
+    return ChannelsFirstForm(op, source, is_own and is_computed, groups)
+
+
+def _has(indices: Iterable[Scalar], var: LoopVar) -> bool:
+    return any(part == var for index in indices for part, _ in scalar_post_order(index))
+
+
+def _is_contiguous(index: Scalar, var: LoopVar) -> bool:
+    """Return whether an index is a variable, or its sum with what does not depend on it."""
+    match index:
+        case Arith(op=ArithOp.ADD, operands=(left, right)):
+            if _has((right,), var):
+                left, right = right, left
+            return _is_contiguous(left, var) and not _has((right,), var)
+        case _:
+            return index == var
+
+
+def _groups(channel: Scalar, filter_: LoopVar, filters: int) -> int | None:
+    """Return the number of groups by the index of a channel; None if it has another form."""
+    if not _has((channel,), filter_):
+        return 1
+    for part, _ in scalar_post_order(channel):
+        match part:
+            case Arith(op=ArithOp.FLOOR_DIV, operands=(dividend, divisor)) if dividend == filter_:
+                size = getattr(divisor, "value", 0)
+                return filters // size if size and filters % size == 0 else None
+    return None
+
+
+def only_channels_first(task: ScheduleTask) -> ChannelsFirstForm | None:
+    """Return the only convolution with channels first of a DAG; None if it has none, or several."""
+    forms = [form for op in task.dag.ops if (form := channels_first_form(op, task)) is not None]
+    return forms[0] if len(forms) == 1 and work_of([forms[0].op]) >= _LEAST_WORK else None
+
+
+def channels_first_state(task: ScheduleTask, choice: ChannelsFirstChoice | None = None) -> LoopState | None:
+    """Return the state of a DAG around one convolution with channels first; None for others.
+
+    Args:
+        task: DAG and machine.
+        choice: Choice to apply; the default choice if not given.
+    """
+    form = only_channels_first(task)
+    if form is None:
+        return None
+    chain = chain_around(task, form.op, form.image.name if form.is_padded else None, _KIND)
+    state = _with_results(chain, form, choice or channels_first_choice(form, task), task)
+    state = _with_sums(state, chain)
+    if chain.pad is not None:
+        state = with_loops(state, chain.pad, task)
+    return chain.with_rest(state, task)
+
+
+def _with_results(
+    chain: BlockedChain, form: ChannelsFirstForm, tile: ChannelsFirstChoice, task: ScheduleTask
+) -> LoopState:
+    """Order the loops: images, rows, pixels, groups, filters, then the elements of a tile."""
+    state, target = chain.state, chain.target
+    number, filter_, *outer, pixel = (loop.name for loop in state[target].iters)
+    of_group = form.op.axes[1].extent // form.groups
+    state = state.split(target, filter_, [-(-of_group // tile.filters), tile.filters])
+    state = state.split(target, pixel, [tile.vectors, form.lanes(task)])
+    inner = [f"{filter_}.2", f"{pixel}.1", f"{pixel}.2"]
+    if outer:
+        state = state.split(target, outer[-1], [tile.rows])
+        inner.insert(1, f"{outer[-1]}.1")
+        outer[-1] = f"{outer[-1]}.0"
+    shared = [number, *outer, f"{pixel}.0"]
+    state = state.reorder(target, [*shared, f"{filter_}.0", f"{filter_}.1", *inner])
+    for name in inner[:-1]:
+        state = state.unroll(target, name)
+    state = state.vectorize(target, inner[-1])
+    if task.is_parallel(work_of([form.op])):
+        state = state.fuse(target, range(len(shared))).parallel(target, 0)
+    return state
+
+
+def _with_sums(state: LoopState, chain: BlockedChain) -> LoopState:
+    """Put the reduction loops outside the loops over a register tile, in the loop over tiles of filters."""
+    anchor, count = chain.anchor, len(chain.reduction.axes)
+    names = [loop.name for loop in state[anchor].iters]
+    *tile, lane = names[:count]
+    state = state.reorder(anchor, [*names[count:], *tile, lane])
+    for name in tile:
+        state = state.unroll(anchor, name)
+    tiles = f"{chain.state[chain.target].iters[1].name}.1"
+    return state.vectorize(anchor, lane).compute_at(anchor, chain.target, tiles)
+
+
+def channels_first_choice(form: ChannelsFirstForm, task: ScheduleTask) -> ChannelsFirstChoice:
+    """Return the register tile with the least cost per result, remainders included."""
+    extents = form.tiled_extents(task)
+    choices = [
+        choice
+        for choice in form.choices(task)
+        if prod(choice) + min(choice.rows * choice.vectors, choice.filters) <= task.isa.vector_registers - 2
+    ] or [ChannelsFirstChoice(1, 1, 1)]
+    costs = {choice: _cost(choice, extents) for choice in choices}
+    return min(choices, key=lambda choice: (costs[choice], choice))
+
+
+def _cost(choice: ChannelsFirstChoice, extents: Sequence[int]) -> float:
+    """Return the cost of a step of all sums of an image and a group, in multiplications of vectors."""
+    pieces = [_pieces(extent, size) for extent, size in zip(extents, choice, strict=True)]
+    cost = sum(
+        prod((many, down, across))
+        * (filters * rows * vectors + _LOAD_COST * (rows * vectors + filters) + _STEP_COST)
+        for (many, filters), (down, rows), (across, vectors) in product(*pieces)
+    )
+    return cost * (1 + _SHAPE_COST * (prod(map(len, pieces)) - 1))
+
+
+def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
+    """Return how many pieces an extent has of each size."""
+    whole, rest = divmod(extent, size)
+    return [(many, length) for many, length in ((whole, size), (1, rest)) if many and length]

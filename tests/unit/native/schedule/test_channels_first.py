@@ -1,0 +1,151 @@
+"""Convolutions with channels first: right for every size, with sums in registers, and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.default_schedules import assert_matches_declared, optimised
+from tests.effort import examples
+from tests.emitted_kernels import x86_sets
+
+from intarsia.ir.loop_walk import walk
+from intarsia.ir.prim_func import Allocate, MemoryScope
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state import IteratorAnnotation
+from intarsia.native.machine.isa import Isa
+from intarsia.native.schedule import default_state, scheduled
+from intarsia.native.schedule.channels_first import channels_first_state, only_channels_first
+from intarsia.native.schedule.families import schedule_family
+from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.native.te.operators.convolution import convolve
+from intarsia.native.te.operators.windows import Window, padded
+
+SETS = x86_sets()
+ISA = SETS.get("x86-64-v3") or next(iter(SETS.values()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution, and whether a positive part follows."""
+
+    image: tuple[int, ...]
+    channels: int
+    filters: int
+    groups: int = 1
+    taps: int = 3
+    dilation: int = 1
+    stride: int = 1
+    pad: int = 1
+    batch: int = 1
+    follows: bool = True
+
+    def dag(self) -> ComputeDAG:
+        """The declaration."""
+        x = te.placeholder((self.batch, self.channels, *self.image), name="x")
+        taps = (self.taps,) * len(self.image)
+        w = te.placeholder(
+            (self.filters, self.channels // self.groups, *taps), name="w", attrs={"constant": 1}
+        )
+        windows = [self.window(extent) for extent in self.image]
+        source = padded(x, windows, 0.0, "pad") if self.pad else x
+        shape = (self.batch, self.filters, *(window.count for window in windows))
+        y = convolve(source, w, windows, self.groups, shape, "y")
+        if self.follows:
+            y = te.compute(shape, lambda *i: te.maximum(y[i], 0.0), name="relu")
+        return ComputeDAG((y,))
+
+    def window(self, extent: int) -> Window:
+        """The window along a dimension."""
+        reach = self.dilation * (self.taps - 1) + 1
+        count = (extent + 2 * self.pad - reach) // self.stride + 1
+        return Window(extent, count, self.taps, self.stride, self.dilation, self.pad, self.pad)
+
+
+CASES = {
+    "few filters": Case((9, 19), 6, 4),
+    "groups of three": Case((7, 20), 12, 12, 4),
+    "rests everywhere": Case((5, 37), 3, 7, follows=False),
+    "one dimension": Case((50,), 4, 6, 2),
+    "three dimensions": Case((3, 4, 18), 4, 4, 2),
+    "batch and dilation": Case((8, 17), 2, 3, dilation=2, pad=2, batch=3),
+    "no padding": Case((6, 18), 4, 5, pad=0),
+    "fewer pixels than lanes": Case((6, 5), 4, 5),
+}
+
+
+@pytest.mark.quick_cases(5)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_it_computes_what_is_declared(case: Case, isa: Isa, threads: int) -> None:
+    assert channels_first_state(ScheduleTask(case.dag(), isa, threads)) is not None
+    assert_matches_declared(case.dag(), isa, threads)
+
+
+def sums_in_registers(dag: ComputeDAG) -> Sequence[int]:
+    """Numbers of vectors of the tiles of sums."""
+    function = optimised(scheduled(dag, ISA, 1).lowered(), ISA)
+    visited = (visit.statement for visit in walk(function.body))
+    shapes = [
+        item.buffer.shape
+        for item in visited
+        if isinstance(item, Allocate) and item.buffer.scope is MemoryScope.REGISTER
+    ]
+    lanes = ISA.vector_bytes // 4
+    return [prod(shape[:-1]) * -(-shape[-1] // lanes) for shape in shapes]
+
+
+@given(
+    st.builds(
+        Case,
+        image=st.tuples(st.integers(1, 9), st.integers(8, 40)),
+        channels=st.sampled_from([4, 8, 12]),
+        filters=st.sampled_from([4, 8, 12, 36]),
+        groups=st.sampled_from([1, 2, 4]),
+        batch=st.integers(1, 2),
+    )
+)
+@settings(max_examples=examples(8), deadline=None)
+def test_sums_of_any_size_stay_in_registers(case: Case) -> None:
+    found = sums_in_registers(case.dag())
+    assert found
+    assert max(found) < ISA.vector_registers
+
+
+def test_filters_of_a_tile_are_of_one_group() -> None:
+    task = ScheduleTask(Case((8, 32), 12, 20, 4).dag(), ISA, 1)
+    form = only_channels_first(task)
+    assert form is not None
+    assert form.groups == 4
+    assert max(tile.filters for tile in form.choices(task)) == 5
+
+
+def test_threads_share_rows() -> None:
+    state = default_state(Case((64, 64), 16, 8).dag(), ISA, 2)
+    assert state["relu"].iters[0].annotation is IteratorAnnotation.PARALLEL
+    assert (state["relu"].iters[0].extent or 1) >= 8
+
+
+def test_strided_rows_are_not_for_it() -> None:
+    assert channels_first_state(ScheduleTask(Case((8, 16), 4, 4, stride=2).dag(), ISA, 1)) is None
+
+
+def test_its_family_has_the_default_and_reads_every_choice() -> None:
+    dag = CASES["groups of three"].dag()
+    family = schedule_family(dag, ISA, 1)
+    assert family is not None
+    assert [knob.name for knob in family.knobs] == ["filters", "rows", "vectors"]
+    default = family.state_of(family.default)
+    assert default is not None
+    assert default.transform_steps == default_state(dag, ISA, 1).transform_steps
+    for choice in [family.default, (1, 1, 1), (3, 2, 1)]:
+        state = family.state_of(choice)
+        assert state is not None
+        state.notes.clear()
+        assert family.choice_of(state) == choice
