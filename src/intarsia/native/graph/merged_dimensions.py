@@ -7,7 +7,7 @@ quarter of a vector each. Normalizations keep the dimensions apart between which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from math import prod
 from typing import Final, NamedTuple
 
@@ -30,11 +30,13 @@ class _Bounds(NamedTuple):
         starts: Dimensions that are not merged with the one before.
         vectors: Positions of arguments with one dimension of their own, which is no dimension of the result.
         axis: Dimension that the attribute `axis` names; None if there is no such attribute.
+        is_joined: Whether the arguments are parts of the result along `axis`, of any extent.
     """
 
     starts: frozenset[int]
     vectors: tuple[int, ...] = ()
     axis: int | None = None
+    is_joined: bool = False
 
 
 def _by_channel(call: Call, rank: int) -> _Bounds:
@@ -51,6 +53,11 @@ def _from_axis(call: Call, rank: int) -> _Bounds:
     return _Bounds(frozenset({axis}), axis=axis)
 
 
+def _joined_along_axis(call: Call, rank: int) -> _Bounds:
+    axis = _axis(call, rank)
+    return _Bounds(frozenset({axis}), axis=axis, is_joined=True)
+
+
 def _axis(call: Call, rank: int) -> int:
     axis = call.attrs.get("axis", -1)
     assert isinstance(axis, int)
@@ -59,6 +66,7 @@ def _axis(call: Call, rank: int) -> int:
 
 _BOUNDS: Final[Mapping[str, Callable[[Call, int], _Bounds]]] = {
     "BatchNormalization": _by_channel,
+    "Concat": _joined_along_axis,
     "GroupNormalization": _by_channel,
     "InstanceNormalization": _by_channel,
     "LayerNormalization": _from_axis,
@@ -72,7 +80,7 @@ _BOUNDS: Final[Mapping[str, Callable[[Call, int], _Bounds]]] = {
 def merged_dimensions_dag(
     steps: Sequence[KernelStep], values: Sequence[RegionValue], outputs: Sequence[int]
 ) -> KernelDag | None:
-    """Declare consecutive elementwise calls and normalizations on tensors with merged dimensions.
+    """Declare consecutive elementwise calls, Concats and normalizations on tensors with merged dimensions.
 
     Args:
         steps: Steps in order; a step may read results of earlier steps.
@@ -98,7 +106,13 @@ def merged_dimensions_dag(
     ranks = {len(values[steps[position].outputs[0]].type.static_shape) for position in bounds}
     if shapes.keys() & vectors.keys() or ranks - {max(map(len, shapes.values()))}:
         return None
-    groups = _merged_axes(shapes, frozenset().union(*(item.starts for item in bounds.values())))
+    parts = {
+        (number, item.axis)
+        for position, item in bounds.items()
+        if item.is_joined
+        for number in steps[position].args
+    }
+    groups = _merged_axes(shapes, frozenset().union(*(item.starts for item in bounds.values())), parts)
     if groups is None:
         return None
     attrs = {
@@ -120,14 +134,19 @@ def _group_of(axis: int, groups: Sequence[Sequence[int]]) -> int:
     return next(number for number, group in enumerate(groups) if group[0] == axis)
 
 
-def _merged_axes(shapes: Mapping[int, _Shape], starts: frozenset[int]) -> list[list[int]] | None:
+def _merged_axes(
+    shapes: Mapping[int, _Shape],
+    starts: frozenset[int],
+    parts: Container[tuple[int | None, int | None]] = (),
+) -> list[list[int]] | None:
     """Return the dimensions of the result in groups that are merged; None if nothing can be merged.
 
     Dimensions of one element belong to no group, unless a group must begin there.
 
     Args:
-        shapes: Shapes by number, all broadcast to one.
+        shapes: Shapes by number, all broadcast to one, or parts of it.
         starts: Dimensions that are not merged with the one before.
+        parts: Numbers of parts, with the dimension along which they have any extent, 1 as well.
     """
     padded = _padded(shapes)
     whole = tuple(max(extents) for extents in zip(*padded.values(), strict=True))
@@ -136,10 +155,12 @@ def _merged_axes(shapes: Mapping[int, _Shape], starts: frozenset[int]) -> list[l
     groups: list[list[int]] = []
     before: frozenset[int] | None = None
     for axis, extent in enumerate(whole):
-        having = frozenset(number for number, shape in padded.items() if shape[axis] > 1)
+        having = frozenset(
+            number for number, shape in padded.items() if shape[axis] > 1 or (number, axis) in parts
+        )
         if axis in starts:
             groups.append([axis])
-            before = having if extent > 1 else None
+            before = having or None
         elif extent > 1:
             if groups and (before is None or before == having):
                 groups[-1].append(axis)

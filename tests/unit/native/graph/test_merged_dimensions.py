@@ -42,6 +42,32 @@ def test_dimensions_that_all_tensors_share_are_one(
     assert (None if groups is None else tuple(_merged(shapes, groups).values())) == merged
 
 
+def test_parts_of_a_whole_merge_behind_their_axis() -> None:
+    shapes = {0: (6, 4, 5, 2), 1: (6, 1, 5, 2), 2: (6, 5, 5, 2)}
+    groups = _merged_axes(shapes, frozenset({1}), {(0, 1), (1, 1)})
+    assert groups is not None
+    assert list(_merged(shapes, groups).values()) == [(6, 40), (6, 10), (6, 50)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_joined_tensors_are_the_same(seed: int) -> None:
+    """What is computed of a Concat, whose parts may have one element along its axis, with a broadcast."""
+    rng = Random(seed)
+    rank = rng.randint(2, 5)
+    shape, axis = [rng.choice((1, 2, 3, 5)) for _ in range(rank)], rng.randrange(rank)
+    parts = [[*shape[:axis], rng.choice((1, 2, 4)), *shape[axis + 1 :]] for _ in range(rng.randint(1, 3))]
+    whole = [*shape[:axis], sum(part[axis] for part in parts), *shape[axis + 1 :]]
+    factor = [size if rng.random() < 0.6 else 1 for size in whole]
+    generator = np.random.default_rng(seed)
+    *arrays, scale = (generator.standard_normal(sizes).astype(np.float32) for sizes in (*parts, factor))
+    head = ", ".join(f"%x{at}: Tensor[{_text(array)}, float32]" for at, array in enumerate(arrays))
+    read = ", ".join([f"Sigmoid(%x{at})" if at == 0 else f"%x{at}" for at in range(len(arrays))])
+    body = f"Tanh(Mul(Concat({read}, axis={axis}), meta[Constant][0]))"
+    (found,) = run_plan(planned(f"def @main({head}) {{ {body} }}", scale), arrays, ISA)
+    arrays[0] = 1 / (1 + np.exp(-arrays[0]))
+    np.testing.assert_allclose(found, np.tanh(np.concatenate(arrays, axis) * scale), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_results_are_the_same(seed: int) -> None:
     """Some dimensions of the second tensor are 1 or missing; a constant has others."""
