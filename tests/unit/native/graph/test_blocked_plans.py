@@ -242,10 +242,7 @@ def test_chains_of_convolutions(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    ["resnet50", "mobilenet_v2", pytest.param("resnext50", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2"])
 def test_a_network_of_convolutions_is_blocked_as_a_whole(name: str) -> None:
     module = default_heuristic()(from_onnx(build_model(name, 0)), PassContext())
     function = module["main"]
