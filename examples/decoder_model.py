@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OPSET: Final = 20
 """The first opset with Gelu."""
+FUSED_OPSET: Final = 23
+"""The first opset with Attention."""
 BATCH: Final = "batch_size"
 NEW: Final = "sequence_length"
 PAST: Final = "past_sequence_length"
@@ -57,6 +59,7 @@ class DecoderSize:
         longest: Largest number of positions; the rows of GPT-2's table.
         has_mask: Whether there is an input `attention_mask`.
         positions: Origin of the positions of new tokens.
+        is_fused: Whether attention is one operator, which joins the past and the new part itself.
     """
 
     family: Family
@@ -69,6 +72,7 @@ class DecoderSize:
     longest: int = 1024
     has_mask: bool = True
     positions: Positions = Positions.INPUT
+    is_fused: bool = False
 
     @property
     def head_width(self) -> int:
@@ -79,11 +83,14 @@ class DecoderSize:
 GPT2_SMALL: Final = DecoderSize(Family.GPT2, 12, 768, 12, 12, 3072, 50257)
 LLAMA_1B: Final = DecoderSize(Family.LLAMA, 16, 2048, 32, 8, 8192, 128256)
 """The shapes of Llama 3.2 with 1.2 billion parameters."""
+SMOLLM: Final = DecoderSize(Family.LLAMA, 30, 576, 9, 3, 1536, 49152)
+"""The shapes of SmolLM2 with 135 million parameters."""
 GPT2_TINY: Final = DecoderSize(Family.GPT2, 2, 64, 4, 4, 128, 97, 256)
 LLAMA_TINY: Final = DecoderSize(Family.LLAMA, 2, 64, 4, 2, 128, 97, 256)
 SIZES: Final = {
     "gpt2": GPT2_SMALL,
     "llama": LLAMA_1B,
+    "smollm": SMOLLM,
     "gpt2_tiny": GPT2_TINY,
     "llama_tiny": LLAMA_TINY,
 }
@@ -149,9 +156,12 @@ class _DecoderWriter:
         graph = helper.make_graph(
             self._nodes, size.family.value, self._inputs, self._outputs, list(self._initializers.values())
         )
-        opset = helper.make_opsetid("", OPSET)
+        opset = helper.make_opsetid("", FUSED_OPSET if size.is_fused else OPSET)
         return helper.make_model(
-            graph, opset_imports=[opset], ir_version=9, producer_name="intarsia.examples"
+            graph,
+            opset_imports=[opset],
+            ir_version=11 if size.is_fused else 9,
+            producer_name="intarsia.examples",
         )
 
     def _lengths(self, ids: str, key: str) -> None:
@@ -221,16 +231,31 @@ class _DecoderWriter:
         )
         if rotation is not None:
             query, key = (self._rotated(tensor, rotation) for tensor in (query, key))
+        context, key, value = (self._fused if size.is_fused else self._joined)(query, key, value, past, bias)
+        flat = self._node(
+            "Reshape", self._node("Transpose", context, perm=[0, 2, 1, 3]), self._ints(0, 0, size.width)
+        )
+        return self._linear(flat, f"{name}.projection", (size.width, size.width)), key, value
+
+    def _joined(
+        self, query: str, key: str, value: str, past: tuple[str, str], bias: str
+    ) -> tuple[str, str, str]:
+        """Attention as products and a softmax: its result, keys and values."""
         key, value = (
             self._node("Concat", old, new, axis=2) for old, new in zip(past, (key, value), strict=True)
         )
         seen, weighed = (self._repeated(tensor) for tensor in (key, value))
         product = self._node("MatMul", query, self._node("Transpose", seen, perm=[0, 1, 3, 2]))
-        scaled = self._node("Div", product, self._scalar(sqrt(size.head_width)))
+        scaled = self._node("Div", product, self._scalar(sqrt(self._size.head_width)))
         weights = self._node("Softmax", self._node("Add", scaled, bias), axis=-1)
-        context = self._node("Transpose", self._node("MatMul", weights, weighed), perm=[0, 2, 1, 3])
-        flat = self._node("Reshape", context, self._ints(0, 0, size.width))
-        return self._linear(flat, f"{name}.projection", (size.width, size.width)), key, value
+        return self._node("MatMul", weights, weighed), key, value
+
+    def _fused(
+        self, query: str, key: str, value: str, past: tuple[str, str], bias: str
+    ) -> tuple[str, str, str]:
+        """Attention as one operator: its result, keys and values."""
+        context, keys, values = self._nodes_of("Attention", query, key, value, bias, *past, outputs=3)
+        return context, keys, values
 
     def _heads(self, x: str, heads: int) -> str:
         split = self._node("Reshape", x, self._ints(0, 0, heads, self._size.head_width))

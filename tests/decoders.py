@@ -29,6 +29,8 @@ FORMS: Final = {
     "positions of the mask": replace(GPT2, positions=Positions.MASK),
     "positions of the past": replace(GPT2, positions=Positions.PAST_LENGTH),
     "no mask": replace(GPT2, positions=Positions.PAST_LENGTH, has_mask=False),
+    "fused": replace(GPT2, is_fused=True),
+    "fused groups": replace(LLAMA, is_fused=True),
     "rotated without mask": replace(LLAMA, positions=Positions.PAST_LENGTH, has_mask=False),
 }
 """Decoders of every form of mask and positions."""

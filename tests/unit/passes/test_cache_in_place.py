@@ -39,6 +39,7 @@ def sizes(draw: st.DrawFn) -> DecoderSize:
         64,
         has_mask,
         draw(st.sampled_from(allowed)),
+        draw(st.booleans()),
     )
 
 
