@@ -44,6 +44,14 @@ class Positions(Enum):
     PAST_LENGTH = "past length"
 
 
+class Attention(Enum):
+    """The form of attention: products and a softmax, or one operator, before or after joining."""
+
+    PARTS = "parts"
+    OF_PAST = "operator with the past"
+    OF_JOINED = "operator after joining"
+
+
 @dataclass(frozen=True, slots=True)
 class DecoderSize:
     """The sizes and form of a decoder.
@@ -59,7 +67,7 @@ class DecoderSize:
         longest: Largest number of positions; the rows of GPT-2's table.
         has_mask: Whether there is an input `attention_mask`.
         positions: Origin of the positions of new tokens.
-        is_fused: Whether attention is one operator, which joins the past and the new part itself.
+        attention: Form of the attention.
     """
 
     family: Family
@@ -72,7 +80,7 @@ class DecoderSize:
     longest: int = 1024
     has_mask: bool = True
     positions: Positions = Positions.INPUT
-    is_fused: bool = False
+    attention: Attention = Attention.PARTS
 
     @property
     def head_width(self) -> int:
@@ -156,11 +164,12 @@ class _DecoderWriter:
         graph = helper.make_graph(
             self._nodes, size.family.value, self._inputs, self._outputs, list(self._initializers.values())
         )
-        opset = helper.make_opsetid("", FUSED_OPSET if size.is_fused else OPSET)
+        is_old = size.attention is Attention.PARTS
+        opset = helper.make_opsetid("", OPSET if is_old else FUSED_OPSET)
         return helper.make_model(
             graph,
             opset_imports=[opset],
-            ir_version=11 if size.is_fused else 9,
+            ir_version=9 if is_old else 11,
             producer_name="intarsia.examples",
         )
 
@@ -231,29 +240,32 @@ class _DecoderWriter:
         )
         if rotation is not None:
             query, key = (self._rotated(tensor, rotation) for tensor in (query, key))
-        context, key, value = (self._fused if size.is_fused else self._joined)(query, key, value, past, bias)
+        attend = self._of_past if size.attention is Attention.OF_PAST else self._of_joined
+        context, key, value = attend(query, key, value, past, bias)
         flat = self._node(
             "Reshape", self._node("Transpose", context, perm=[0, 2, 1, 3]), self._ints(0, 0, size.width)
         )
         return self._linear(flat, f"{name}.projection", (size.width, size.width)), key, value
 
-    def _joined(
+    def _of_joined(
         self, query: str, key: str, value: str, past: tuple[str, str], bias: str
     ) -> tuple[str, str, str]:
-        """Attention as products and a softmax: its result, keys and values."""
+        """Join keys and values of the past and new ones, and attend to them: the result, keys and values."""
         key, value = (
             self._node("Concat", old, new, axis=2) for old, new in zip(past, (key, value), strict=True)
         )
         seen, weighed = (self._repeated(tensor) for tensor in (key, value))
+        if self._size.attention is Attention.OF_JOINED:
+            return self._node("Attention", query, seen, weighed, bias), key, value
         product = self._node("MatMul", query, self._node("Transpose", seen, perm=[0, 1, 3, 2]))
         scaled = self._node("Div", product, self._scalar(sqrt(self._size.head_width)))
         weights = self._node("Softmax", self._node("Add", scaled, bias), axis=-1)
         return self._node("MatMul", weights, weighed), key, value
 
-    def _fused(
+    def _of_past(
         self, query: str, key: str, value: str, past: tuple[str, str], bias: str
     ) -> tuple[str, str, str]:
-        """Attention as one operator: its result, keys and values."""
+        """Attention as one operator that joins: its result, keys and values."""
         context, keys, values = self._nodes_of("Attention", query, key, value, bias, *past, outputs=3)
         return context, keys, values
 

@@ -10,6 +10,7 @@ import numpy as np
 from examples.decoder_model import (
     GPT2_TINY,
     LLAMA_TINY,
+    Attention,
     DecoderSize,
     Family,
     Positions,
@@ -29,8 +30,9 @@ FORMS: Final = {
     "positions of the mask": replace(GPT2, positions=Positions.MASK),
     "positions of the past": replace(GPT2, positions=Positions.PAST_LENGTH),
     "no mask": replace(GPT2, positions=Positions.PAST_LENGTH, has_mask=False),
-    "fused": replace(GPT2, is_fused=True),
-    "fused groups": replace(LLAMA, is_fused=True),
+    "fused": replace(GPT2, attention=Attention.OF_PAST),
+    "fused groups": replace(LLAMA, attention=Attention.OF_PAST),
+    "fused after joining": replace(LLAMA, attention=Attention.OF_JOINED),
     "rotated without mask": replace(LLAMA, positions=Positions.PAST_LENGTH, has_mask=False),
 }
 """Decoders of every form of mask and positions."""
@@ -111,6 +113,7 @@ __all__ = [
     "FORMS",
     "GPT2",
     "LLAMA",
+    "Attention",
     "DecoderSize",
     "Family",
     "Positions",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.ir import Function, IRModule
-from intarsia.passes.decoding.attention_parts import with_attention_parts
+from intarsia.passes.decoding.attention_parts import with_attention_parts, with_joined_attention
 from intarsia.passes.decoding.fixed_cache import with_fixed_cache
 from intarsia.passes.decoding.growing_cache import find_growing_cache
-from intarsia.passes.decoding.length_values import UnknownPositionsError
+from intarsia.passes.decoding.length_values import UnknownPositionsError, bound_twins
 from intarsia.support.errors import UsageError
 from intarsia.transform import ModulePass, PassContext, register_pass
 
@@ -73,6 +73,10 @@ class CacheInPlace(ModulePass, opt_level=0, required=("InferType",)):
         """The module with a cache of fixed capacity."""
         main = with_attention_parts(mod["main"])
         cache = find_growing_cache(main)
+        if cache is not None:
+            joined = [state.joined for state in cache.states]
+            main = with_joined_attention(main, joined, bound_twins(main, cache))
+            cache = find_growing_cache(main)
         if cache is None:
             return mod
         try:

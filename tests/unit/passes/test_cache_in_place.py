@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.decoders import FORMS, GPT2, DecoderSize, Family, Positions, cached_program, decoder
+from tests.decoders import FORMS, GPT2, Attention, DecoderSize, Family, Positions, cached_program, decoder
 
 from intarsia import build
 from intarsia.ir import Call, Op, post_order
@@ -39,7 +39,7 @@ def sizes(draw: st.DrawFn) -> DecoderSize:
         64,
         has_mask,
         draw(st.sampled_from(allowed)),
-        draw(st.booleans()),
+        draw(st.sampled_from(Attention)),
     )
 
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from math import sqrt
 from typing import Final
 
 import numpy as np
 
-from intarsia.ir import ABSENT, Call, Constant, DType, Expr, Function, Tuple, TupleGetItem
+from intarsia.ir import (
+    ABSENT,
+    Call,
+    Constant,
+    DType,
+    Expr,
+    Function,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    post_order,
+)
 from intarsia.op import call, rewrite_typed
 from intarsia.passes.decoding.split_products import ints, size_of
-from intarsia.passes.rules.tensor_facts import dims_of, dtype_of, int_attr, operator_name
+from intarsia.passes.rules.rewrite_original import rewrite_original
+from intarsia.passes.rules.tensor_facts import dims_of, dtype_of, int_attr, operator_name, static_shape_of
 
+_REARRANGEMENTS: Final = frozenset({"Unsqueeze", "Expand", "Reshape", "Transpose", "Identity"})
 _DEFAULTS: Final = (
     ("softcap", 0.0),
     ("left_window_size", -1),
@@ -39,6 +53,46 @@ def with_attention_parts(function: Function) -> Function:
     return after
 
 
+def with_joined_attention(
+    function: Function, joined: Collection[Expr], twins: Mapping[Expr, Expr]
+) -> Function:
+    """Return the function with parts in place of each Attention over keys and values that are joined before.
+
+    Args:
+        function: The function.
+        joined: Keys and values of the past with new ones behind them.
+        twins: The function's expressions bound to some sizes, so that their shapes are known.
+    """
+    marked = set(joined)
+    for node in post_order(function):
+        if operator_name(node) in _REARRANGEMENTS and isinstance(node, Call) and node.args[0] in marked:
+            marked.add(node)
+
+    def rule(node: Expr, current: Expr) -> Expr:
+        if operator_name(node) != "Attention" or not isinstance(node, Call) or not isinstance(current, Call):
+            return current
+        shapes = [static_shape_of(twins[arg]) for arg in node.args[:3]]
+        if not marked.intersection(node.args[1:3]) or not _is_plain(current):
+            return current
+        query, key, value = shapes
+        if query is None or key is None or value is None or not len(query) == len(key) == len(value) == 4:
+            return current
+        mask = current.args[3] if len(current.args) > 3 and current.args[3].checked_type != ABSENT else None
+        groups = query[1] // key[1]
+        scores = _scores(current, current.args[0], _repeated(current.args[1], groups), query[3])
+        return _weighted(_biased(scores, mask), _repeated(current.args[2], groups))
+
+    return rewrite_original(function, rule)
+
+
+def _is_plain(attention: Call) -> bool:
+    """Whether it has one result, no past, and only a mask that decides what is visible."""
+    others = [arg for arg in attention.args[4:] if arg.checked_type != ABSENT]
+    has_other_form = any(attention.attrs.get(name, default) != default for name, default in _DEFAULTS)
+    is_causal = int_attr(attention.attrs, "is_causal", 0)
+    return not (others or has_other_form or is_causal) and isinstance(attention.checked_type, TensorType)
+
+
 def _attention_parts(attention: Call) -> tuple[Expr, Expr, Expr] | None:
     """Return the result, the keys and the values of an Attention with a past, None for other forms.
 
@@ -62,12 +116,10 @@ def _attention_parts(attention: Call) -> tuple[Expr, Expr, Expr] | None:
     if any(len(pair) != 2 or not all(isinstance(dim, int) for dim in pair) for pair in sizes):
         return None
     groups = int(sizes[0][0]) // int(sizes[1][0])  # type: ignore[arg-type]  # a number, as was checked
-    scores = _scores(attention, query, _repeated(keys, groups))
+    scores = _scores(attention, query, _repeated(keys, groups), int(sizes[0][1]))  # type: ignore[arg-type]  # as above
     if int_attr(attention.attrs, "is_causal", 0):
         scores = _masked(scores, _causal(query, past_key))
-    if mask is not None:
-        scores = _masked(scores, mask) if dtype_of(mask) is DType.BOOL else call("Add", scores, mask)
-    result = call("MatMul", call("Softmax", scores, axis=-1), _repeated(values, groups))
+    result = _weighted(_biased(scores, mask), _repeated(values, groups))
     if heads and len(dims_of(attention.args[0]) or ()) == 3:
         width = heads * int(sizes[2][1])  # type: ignore[arg-type]  # as above
         result = call("Reshape", call("Transpose", result, perm=(0, 2, 1, 3)), ints(0, 0, width))
@@ -90,9 +142,20 @@ def _repeated(tensor: Expr, groups: int) -> Expr:
     return call("Reshape", grid, ints(0, shared * groups, -1, size))
 
 
-def _scores(attention: Call, query: Expr, keys: Expr) -> Expr:
-    size, dtype = (dims_of(query) or ())[3], dtype_of(query)
-    assert isinstance(size, int)
+def _biased(scores: Expr, mask: Expr | None) -> Expr:
+    """Return scores with a mask, of truth values or addends."""
+    if mask is None:
+        return scores
+    return _masked(scores, mask) if dtype_of(mask) is DType.BOOL else call("Add", scores, mask)
+
+
+def _weighted(scores: Expr, values: Expr) -> Expr:
+    return call("MatMul", call("Softmax", scores, axis=-1), values)
+
+
+def _scores(attention: Call, query: Expr, keys: Expr, size: int) -> Expr:
+    """Return the scaled scores, given the size of a head."""
+    dtype = dtype_of(query)
     assert dtype is not None
     given = attention.attrs.get("scale")
     scale = Constant(np.array(given if isinstance(given, float) else 1 / sqrt(size), dtype.numpy))

@@ -123,7 +123,7 @@ class _Rewriting:
 
     def _rewritten(self, node: Call, current: Call) -> Expr:
         name = operator_name(node)
-        if name == "Shape" and node.args[0] in self._joined:
+        if name == "Shape" and node.args[0] in self._splits:
             return _shape_of_joined(current, self._splits[node.args[0]])
         if node in self._positions:
             return self._with_positions(current, self._positions[node])
@@ -193,13 +193,15 @@ def _shape_of_joined(shape: Call, value: SplitValue) -> Expr:
     rank = len(dims_of(value.past) or ())
     start, end = int_attr(shape.attrs, "start", 0), int_attr(shape.attrs, "end", rank)
     axes = range(*slice(start, end).indices(rank))
-    parts: list[Expr] = [
-        call("Add", size_of(value.past, axis), size_of(value.new, axis))
-        if axis == value.axis
-        else size_of(value.past, axis)
-        for axis in axes
-    ]
+    parts = [_size_of_joined(value, axis) for axis in axes]
     return parts[0] if len(parts) == 1 else call("Concat", *parts, axis=0) if parts else shape
+
+
+def _size_of_joined(value: SplitValue, axis: int) -> Expr:
+    size = size_of(value.past, axis)
+    if axis == value.axis:
+        return call("Add", size, size_of(value.new, axis))
+    return call("Mul", size, ints(value.groups)) if axis == 1 and value.groups > 1 else size
 
 
 def _declared(

@@ -73,9 +73,12 @@ class GrowingCache:
         return sizes | ({self.total: past + added} if self.total is not None else {})
 
     def all_sizes(self, function: Function, past: int, new: int) -> dict[SymbolicDim, Dim]:
-        """Return sizes of all symbols of the parameters: 2 for the others, such as the batch."""
+        """Return sizes of all symbols of the parameters: 1 for the others, such as the batch.
+
+        Some exporters write programs that are right for one text only.
+        """
         others = {
-            dim: 2
+            dim: 1
             for param in function.params
             for dim in dims_of(param) or ()
             if isinstance(dim, SymbolicDim)
@@ -104,6 +107,8 @@ def find_growing_cache(function: Function) -> GrowingCache | None:
     if not isinstance(past, SymbolicDim):
         return None
     inputs = [param for param in function.params if all(param is not state.past for state in states)]
+    if any(past in (dims_of(param) or ()) for param in inputs):
+        return None  # a state that is not recognised would have another length than the others
     candidates = (
         GrowingCache(states, past, new, _mask(inputs, {past, new}), _positions(inputs, new))
         for new in _new_tokens(states, inputs)

@@ -12,6 +12,7 @@ from intarsia.op.known_value import known_value
 from intarsia.passes.bind_dims import bind_function
 from intarsia.passes.decoding.growing_cache import GrowingCache
 from intarsia.passes.rules.tensor_facts import dims_of, dtype_of, operator_name
+from intarsia.support.errors import InvalidModelError
 
 _TOKENS: Final = 5
 _LENGTHS: Final = (11, 14)
@@ -49,13 +50,23 @@ def result_shapes(function: Function, cache: GrowingCache) -> list[tuple[Dim, ..
     that symbol.
     """
     symbols = [*cache.all_sizes(function, 1, 1)]
+    try:
+        return _shapes_at(function, cache, {dim: 3 * at for at, dim in enumerate(symbols)})
+    except InvalidModelError:  # a program for one text only
+        return _shapes_at(function, cache, {})
+
+
+def _shapes_at(
+    function: Function, cache: GrowingCache, offsets: Mapping[SymbolicDim, int]
+) -> list[tuple[Dim, ...] | None]:
+    """Return the dimensions of the results, given what to add to the two sizes of symbols; others are 1."""
     bound, sizes = [], []
     for start in _STARTS:
-        chosen: dict[SymbolicDim, Dim] = {dim: start + 3 * at for at, dim in enumerate(symbols)}
+        chosen = cache.all_sizes(function, 1, 1) | {dim: start + offset for dim, offset in offsets.items()}
         chosen |= cache.sizes(start // 2, start // 3)
         sizes.append(chosen)
         bound.append([dims_of(item) for item in getattr(bind_function(function, chosen).body, "fields", ())])
-    by_sizes = {(sizes[0][dim], sizes[1][dim]): dim for dim in symbols}
+    by_sizes = {(sizes[0][dim], sizes[1][dim]): dim for dim in sizes[0]}
     return [
         None
         if first is None or second is None

@@ -22,12 +22,14 @@ _TO_END: Final = np.iinfo(np.int64).max
 def split_product(left: Expr, right: SplitValue) -> Expr | None:
     """Return the product of a tensor and a split value of equal rank, None for other forms."""
     rank = len(dims_of(right.past) or ())
-    if len(dims_of(left) or ()) != rank or rank < 3 or (right.groups > 1 and rank != 4):
+    if len(dims_of(left) or ()) != rank or rank < 3:
+        return None
+    if right.groups > 1 and (rank != 4 or not isinstance((dims_of(right.past) or ())[1], int)):
         return None
     if right.scale is not None:
         left = call("Mul", left, right.scale)
     if right.axis == rank - 1:
-        parts = [_grouped_product(left, part, right.groups) for part in (right.past, right.new)]
+        parts = [_grouped_product(left, part, right) for part in (right.past, right.new)]
         return call("Concat", *parts, axis=-1)
     if right.axis != rank - 2:
         return None
@@ -35,8 +37,8 @@ def split_product(left: Expr, right: SplitValue) -> Expr | None:
     of_past, of_new = (_columns(left, *span) for span in ((ints(0), length), (length, ints(_TO_END))))
     return call(
         "Add",
-        _grouped_product(of_past, right.past, right.groups),
-        _grouped_product(of_new, right.new, right.groups),
+        _grouped_product(of_past, right.past, right),
+        _grouped_product(of_new, right.new, right),
     )
 
 
@@ -54,12 +56,12 @@ def _columns(tensor: Expr, start: Expr, end: Expr) -> Expr:
     return call("Slice", tensor, start, end, ints(-1))
 
 
-def _grouped_product(left: Expr, right: Expr, groups: int) -> Expr:
+def _grouped_product(left: Expr, right: Expr, value: SplitValue) -> Expr:
     """Multiply (b, heads, n, k) by (b, heads / groups, k, m): heads of a group become rows of one product."""
+    groups, shared = value.groups, (dims_of(value.past) or ())[1]
     if groups == 1:
         return call("MatMul", left, right)
-    shared = (dims_of(right) or ())[1]
-    assert isinstance(shared, int), "the heads of a repeated value are counted by a number"
+    assert isinstance(shared, int), "split_product has seen to it"
     folded = call("Reshape", left, call("Concat", ints(0, shared, -1), size_of(left, 3), axis=0))
     product = call("MatMul", folded, right)
     shape = call("Concat", ints(0, shared * groups), size_of(left, 2), size_of(right, 3), axis=0)
