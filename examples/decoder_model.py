@@ -68,6 +68,7 @@ class DecoderSize:
         has_mask: Whether there is an input `attention_mask`.
         positions: Origin of the positions of new tokens.
         attention: Form of the attention.
+        window: Number of tokens that a token sees, itself included; all earlier ones if 0.
     """
 
     family: Family
@@ -81,6 +82,7 @@ class DecoderSize:
     has_mask: bool = True
     positions: Positions = Positions.INPUT
     attention: Attention = Attention.PARTS
+    window: int = 0
 
     @property
     def head_width(self) -> int:
@@ -202,6 +204,10 @@ class _DecoderWriter:
         visible = self._node(
             "LessOrEqual", self._range(self._constant(np.zeros(1, np.int64)), self._total), queries
         )
+        if self._size.window:
+            first = self._node("Sub", queries, self._ints(self._size.window))
+            keys = self._range(self._constant(np.zeros(1, np.int64)), self._total)
+            visible = self._node("And", visible, self._node("Greater", keys, first))
         if mask is not None:
             seen = self._node("Unsqueeze", self._node("Cast", mask, to=9), self._ints(1, 2))
             visible = self._node("And", visible, seen)

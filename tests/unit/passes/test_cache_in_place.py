@@ -131,6 +131,14 @@ def test_other_programs_stay(program: str) -> None:
     assert SpecializeCache("cpu -toolchain=reference")(mod) is mod
 
 
+@pytest.mark.parametrize("is_simplified", [False, True])
+@pytest.mark.parametrize(("window", "is_fixed"), [(4, False), (32, False), (33, True), (4096, True)])
+def test_a_sliding_window_is_left_as_it_is(window: int, is_fixed: bool, is_simplified: bool) -> None:
+    """Distances from the past are not right while there is room between it and new tokens."""
+    mod = cached_program(replace(GPT2, window=window), (16,), is_simplified=is_simplified)
+    assert (cache_of(mod["main"]) is not None) == is_fixed
+
+
 def test_a_second_run_changes_nothing() -> None:
     mod = cached_program(GPT2, (16,))
     assert CacheInPlace()(mod) is mod

@@ -49,7 +49,7 @@ def with_fixed_cache(
         UnknownPositionsError: Positions depend on the length of the past in a way that is not an offset.
     """
     assert isinstance(function.body, Tuple)
-    rewriting = _Rewriting(function, cache)
+    rewriting = _Rewriting(function, cache, 2 * capacities[-1])
     done: dict[Expr, Expr] = {}
     # As a parameter the length belongs to the program, so that rewriting keeps it as it is.
     extended = with_fields(function, params=(*function.params, rewriting.length), checked_type=None)
@@ -76,12 +76,14 @@ class _Rewriting:
     Attributes:
         function: The function.
         cache: Its growing cache.
+        reach: Largest distance of two positions, with the room for the past.
         length: Parameter of the number of valid tokens of the past.
         is_length_used: Whether something reads it.
     """
 
     function: Function
     cache: GrowingCache
+    reach: int
     is_length_used: bool = False
     _splits: dict[Expr, SplitValue] = field(default_factory=dict)
     _scores: set[Expr] = field(default_factory=set)
@@ -91,7 +93,7 @@ class _Rewriting:
         names = {param.name for param in self.function.params}
         self.length = Var(free_name(_LENGTH_NAME, names), checked_type=TensorType((1,), DType.INT64))
         self._joined = {state.joined: state for state in self.cache.states}
-        self._positions = position_arguments(self.function, self.cache)
+        self._positions = position_arguments(self.function, self.cache, self.reach)
         self._twins = bound_twins(self.function, self.cache)
         if self.cache.mask is not None:
             self._masked.add(self.cache.mask)

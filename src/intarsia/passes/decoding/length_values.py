@@ -11,7 +11,7 @@ from intarsia.ir import ANY, Call, Dim, Expr, Function, SymbolicDim, Var, post_o
 from intarsia.op.known_value import known_value
 from intarsia.passes.bind_dims import bind_function
 from intarsia.passes.decoding.growing_cache import GrowingCache
-from intarsia.passes.rules.tensor_facts import dims_of, dtype_of, operator_name
+from intarsia.passes.rules.tensor_facts import dims_of, dtype_of, operator_name, static_shape_of
 from intarsia.support.errors import InvalidModelError
 
 _TOKENS: Final = 5
@@ -21,6 +21,9 @@ _LENGTHS: Final = (11, 14)
 
 _STARTS: Final = (97, 151)
 """Smallest sizes of two bindings; sizes of different symbols differ."""
+
+
+_COMPARISONS: Final = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"})
 
 
 class UnknownPositionsError(Exception):
@@ -101,18 +104,30 @@ def bound_twins(function: Function, cache: GrowingCache, past: int = _LENGTHS[0]
     return dict(zip(post_order(function), post_order(bound), strict=True))
 
 
-def position_arguments(function: Function, cache: GrowingCache) -> dict[Expr, int]:
+def position_arguments(function: Function, cache: GrowingCache, reach: int) -> dict[Expr, int]:
     """Return the calls whose argument of this number has positions counted from the start of the past.
 
     They are indices of a table of numbers, or become numbers. Where their values at two lengths of the past
     differ by the difference of the lengths, they are positions.
 
+    Args:
+        function: The function.
+        cache: Its growing cache.
+        reach: Largest distance of two positions, with the room for the past.
+
     Raises:
-        UnknownPositionsError: They depend on the length otherwise.
+        UnknownPositionsError: They depend on the length otherwise, or decide by distance what is visible.
     """
     nodes = list(post_order(function))
     twins = [bound_twins(function, cache, length) for length in _LENGTHS]
     depending = _depending(nodes, twins)
+    for node in nodes:
+        if (
+            isinstance(node, Call)
+            and operator_name(node) in _COMPARISONS
+            and depending.intersection(node.args)
+        ):
+            _require_causal(node, twins[0], cache, reach)
     return {
         node: position
         for node in nodes
@@ -121,6 +136,33 @@ def position_arguments(function: Function, cache: GrowingCache) -> dict[Expr, in
         and node.args[position] in depending
         and _is_shifted(node.args[position], twins)
     }
+
+
+def _require_causal(node: Call, twin: Mapping[Expr, Expr], cache: GrowingCache, reach: int) -> None:
+    """Refuse a comparison of positions that decides by their distance, as a sliding window does.
+
+    Where room is not valid yet, new tokens are farther from those of the past than they should be. Only which
+    is later is right: at the position of the query itself, such a comparison has a difference of 1 at most.
+    A window that is wider than all positions are apart decides nothing.
+
+    Raises:
+        UnknownPositionsError: It is another one, or one with positions that are not known.
+    """
+    shape = static_shape_of(twin[node])
+    added = cache.new if isinstance(cache.new, int) else _TOKENS
+    if shape is None or not shape or shape[-1] != _LENGTHS[0] + added:
+        return  # not about the keys
+    left, right = (known_value(twin[arg]) for arg in node.args)
+    if left is None or right is None:
+        raise UnknownPositionsError
+    distances = np.broadcast_to(left.astype(np.int64) - right.astype(np.int64), shape)
+    rows = distances.reshape(-1, *shape[-2:]) if len(shape) > 1 else distances.reshape(1, 1, -1)
+    if rows.shape[1] not in (1, added):
+        raise UnknownPositionsError
+    queries = range(rows.shape[1])
+    at_itself = np.abs([rows[:, query, _LENGTHS[0] + query] for query in queries])
+    if np.any((at_itself > 1) & (at_itself <= reach)):
+        raise UnknownPositionsError
 
 
 def _depending(nodes: Sequence[Expr], twins: Sequence[Mapping[Expr, Expr]]) -> set[Expr]:
