@@ -34,6 +34,7 @@ WITH_OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "PartitionWhole": ({"target": "cpu -toolchain=onnxruntime"},),
     "PrintIR": ({"header": "shown"},),
     "SpecializeSizes": ({"sizes": ("batch=2",), "target": "cpu -toolchain=onnxruntime"},),
+    "SpecializeCache": ({"target": "cpu -toolchain=onnxruntime"},),
     "CombineParallelConv2D": ({}, {"min_num_branches": 2}),
     "CombineParallelMatMul": ({}, {"min_num_branches": 2}),
     "ConvertLayout": ({}, {"layout": "NHWC"}),

@@ -27,6 +27,7 @@ from intarsia.ir import (
     dim_ranges,
     post_order,
 )
+from intarsia.ir.cache import cache_of
 from intarsia.ir.variant import variant_sizes
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.plan import ExecutionPlan, PlanBlock, PlanVariant, RunKernel, TensorInfo
@@ -98,6 +99,7 @@ class ProgramLowering:
             self.devices.plan_names,
             dim_ranges(main),
             tuple(PlanVariant(item, name, slot_types[name]) for name, item in entries.items() if item),
+            cache_of(main),
         )
 
     def function(self, name: str) -> Function:

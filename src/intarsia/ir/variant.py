@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from intarsia.ir.cache import CACHE
 from intarsia.ir.dim_range import DIM_RANGES
 from intarsia.ir.expr import Function, with_fields
 from intarsia.ir.module import IRModule
@@ -25,5 +26,5 @@ def variant_sizes(function: Function) -> dict[str, int]:
 
 def as_variant(function: Function, sizes: Mapping[str, int]) -> Function:
     """Return a function that was @main as a variant for some sizes."""
-    attrs = function.attrs.updated(**{DIM_RANGES: None, VARIANT_SIZES: tuple(sizes.items())})
+    attrs = function.attrs.updated(**{CACHE: None, DIM_RANGES: None, VARIANT_SIZES: tuple(sizes.items())})
     return with_fields(function, attrs=attrs)

@@ -3,6 +3,7 @@
 from intarsia.passes.annotate_target import AnnotateTarget
 from intarsia.passes.backward_fold_scale_axis import BackwardFoldScaleAxis
 from intarsia.passes.bind_dims import BindDims, bind_sizes, name_dims
+from intarsia.passes.cache_in_place import CacheInPlace
 from intarsia.passes.canonicalize_ops import CanonicalizeOps
 from intarsia.passes.combine_parallel_conv2d import CombineParallelConv2D
 from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
@@ -35,6 +36,7 @@ from intarsia.passes.refine_states import RefineStates
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
 from intarsia.passes.simplify_expr import SimplifyExpr
 from intarsia.passes.simplify_inference import SimplifyInference
+from intarsia.passes.specialize_cache import SpecializeCache
 from intarsia.passes.specialize_sizes import SpecializeSizes
 from intarsia.passes.to_a_normal_form import ToANormalForm
 from intarsia.passes.to_graph_normal_form import ToGraphNormalForm
@@ -45,6 +47,7 @@ __all__ = [
     "AnnotateTarget",
     "BackwardFoldScaleAxis",
     "BindDims",
+    "CacheInPlace",
     "CanonicalizeOps",
     "CombineParallelConv2D",
     "CombineParallelMatMul",
@@ -75,6 +78,7 @@ __all__ = [
     "RemoveUnusedFunctions",
     "SimplifyExpr",
     "SimplifyInference",
+    "SpecializeCache",
     "SpecializeSizes",
     "ToANormalForm",
     "ToGraphNormalForm",

@@ -17,6 +17,7 @@ from intarsia.ir import (
     SequenceType,
     SymbolicDim,
     TensorType,
+    TupleGetItem,
     TupleType,
     Type,
     Var,
@@ -149,6 +150,9 @@ def _retype(
                 done[node] = with_fields(new, checked_type=type_)
             case Call():
                 done[node] = _infer_again(new, type_)
+            case TupleGetItem():  # the tuple's type may have become more exact than its own
+                field = typed(with_fields(new, checked_type=None))
+                done[node] = with_fields(field, checked_type=_complete(field.checked_type, type_))
             case Function():
                 done[node] = typed(with_fields(new, checked_type=None))
             case _:

@@ -23,8 +23,8 @@ from intarsia.runtime.entry_points import EntryPoint, EntryPoints
 from intarsia.runtime.input_check import InputCheck, refuse_converted
 from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.runtime.output_check import accept_outputs, check_result_shape, new_outputs
-from intarsia.runtime.plan import ExecutionPlan, Structure, TensorInfo
+from intarsia.runtime.output_check import accept_outputs, check_result_shape, new_outputs, structured
+from intarsia.runtime.plan import ExecutionPlan, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile
 from intarsia.runtime.profiling_runs import ProfilingRuns
 from intarsia.runtime.provenance import Provenance
@@ -33,6 +33,7 @@ from intarsia.runtime.self_test import SelfTest, largest_error
 from intarsia.runtime.straight_line import StraightLine
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
+from intarsia.runtime.token_sequence import TokenSequence
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import UsageError
 from intarsia.support.forks import reset_in_children
@@ -144,7 +145,7 @@ class Executable(ClosedOnExit):
             ExecutionError: A kernel failed.
             UsageError: It is closed.
         """
-        return _structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
+        return structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
 
     def run_flat(self, /, *args: object, **named: object) -> list[Value]:
         """Run the program and return its results as a flat list, in the order of `outputs`."""
@@ -233,6 +234,18 @@ class Executable(ClosedOnExit):
             if result is not buffer:
                 check_result_shape(info, result, buffer)
                 np.copyto(buffer, result)  # type: ignore[arg-type]  # accept_outputs lets only tensors through
+
+    def start_sequence(self, batch: int = 1) -> TokenSequence:
+        """Start a sequence of tokens, which keeps the cache of the program between calls.
+
+        Args:
+            batch: Number of texts that are read side by side.
+
+        Raises:
+            UsageError: The program has no cache, or the executable is closed.
+        """
+        self._refuse_if_closed()
+        return TokenSequence(self, batch)
 
     def profile(
         self,
@@ -384,9 +397,3 @@ class Executable(ClosedOnExit):
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise UsageError("the executable is closed", help="build it or load it again")
-
-
-def _structured(structure: Structure, flat: Sequence[Value]) -> object:
-    if isinstance(structure, int):
-        return flat[structure]
-    return tuple(_structured(part, flat) for part in structure)

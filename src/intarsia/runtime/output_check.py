@@ -8,7 +8,7 @@ import numpy as np
 
 from intarsia.ir.dtype import DType
 from intarsia.runtime.kernel import Array, Value
-from intarsia.runtime.plan import TensorInfo
+from intarsia.runtime.plan import Structure, TensorInfo
 from intarsia.runtime.tensor_info import is_tensor, shape_text, static_shape
 from intarsia.support.errors import InputError
 
@@ -54,6 +54,13 @@ def new_outputs(infos: Sequence[TensorInfo]) -> list[Array]:
         for info, shape in zip(infos, shapes, strict=True)
         if shape is not None
     ]
+
+
+def structured(structure: Structure, flat: Sequence[Value]) -> object:
+    """Return a flat list of outputs nested as a structure has them."""
+    if isinstance(structure, int):
+        return flat[structure]
+    return tuple(structured(part, flat) for part in structure)
 
 
 def check_result_shape(info: TensorInfo, result: Value, buffer: Array) -> None:

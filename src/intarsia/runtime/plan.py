@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from intarsia.ir.cache import Cache
 from intarsia.ir.dim_range import DimRange
 
 
@@ -192,6 +193,7 @@ class ExecutionPlan:
         dim_ranges: Sizes that symbolic dimensions of the inputs may have, by name; any size where there is
             none.
         variants: Blocks that are run in place of "main" at some sizes.
+        cache: States that a sequence of tokens keeps between calls, for the step of a decoder.
     """
 
     blocks: dict[str, PlanBlock]
@@ -202,6 +204,7 @@ class ExecutionPlan:
     devices: tuple[str, ...] = ()
     dim_ranges: Mapping[str, DimRange] = field(default_factory=dict)
     variants: tuple[PlanVariant, ...] = ()
+    cache: Cache | None = None
 
 
 Structure: TypeAlias = "int | tuple[Structure, ...]"

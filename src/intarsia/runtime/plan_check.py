@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from intarsia.runtime.cache_check import cache_complaint
 from intarsia.runtime.entry_points import find_dim
 from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, PlanBlock, Repeat, RunKernel, Step, Structure
 from intarsia.runtime.plan_device_check import device_complaint
@@ -34,7 +35,7 @@ def plan_complaint(plan: ExecutionPlan, kernels: int, constants: int) -> str:
         return f"the plan has {len(plan.slot_types)} slot types, expected {main.slots}"
     if any(not 0 <= index < len(plan.outputs) for index in _indices(plan.output_structure)):
         return "the output structure refers to an output that is not there"
-    complaint = _variants_complaint(plan)
+    complaint = _variants_complaint(plan) or cache_complaint(plan)
     if complaint:
         return complaint
     for name, block in plan.blocks.items():

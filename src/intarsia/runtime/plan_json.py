@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from intarsia.ir.cache import Cache, CacheState
 from intarsia.ir.dim_range import DimRange
 from intarsia.runtime.json_record import Record, as_count, as_list, as_shape, as_text, unexpected
 from intarsia.runtime.plan import (
@@ -35,6 +36,7 @@ def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
         devices
         | ({"dim_ranges": ranges} if ranges else {})
         | ({"variants": [_variant_to_json(item) for item in plan.variants]} if plan.variants else {})
+        | ({"cache": _cache_to_json(plan.cache)} if plan.cache else {})
         | {
             "inputs": [info_to_json(info) for info in plan.inputs],
             "outputs": [info_to_json(info) for info in plan.outputs],
@@ -62,6 +64,7 @@ def plan_from_json(record: Record) -> ExecutionPlan:
         devices,
         _dim_ranges(record.record("dim_ranges")) if "dim_ranges" in record.keys() else {},  # noqa: SIM118  # as above
         record.read_list("variants", _variant_from_json) if "variants" in record.keys() else (),  # noqa: SIM118  # as above
+        _cache_from_json(record.record("cache")) if "cache" in record.keys() else None,  # noqa: SIM118  # as above
     )
 
 
@@ -101,6 +104,46 @@ def _dim_ranges(record: Record) -> dict[str, DimRange]:
             raise unexpected(record.path_to(name), [low, high], "a range that is not empty")
         ranges[name] = DimRange(low, high)
     return ranges
+
+
+def _cache_to_json(cache: Cache) -> dict[str, object]:
+    return {
+        "states": [[item.input, item.output, item.axis] for item in cache.states],
+        "capacities": cache.capacities,
+        "chunks": cache.chunks,
+        "token_inputs": cache.token_inputs,
+        "token_outputs": cache.token_outputs,
+        "mask": cache.mask,
+        "positions": cache.positions,
+        "length": cache.length,
+    }
+
+
+def _cache_from_json(record: Record) -> Cache:
+    return Cache(
+        record.read_list("states", _cache_state),
+        record.counts("capacities"),
+        record.counts("chunks"),
+        record.read_list("token_inputs", _named_axis),
+        record.read_list("token_outputs", _named_axis),
+        record.text("mask"),
+        record.text("positions"),
+        record.text("length"),
+    )
+
+
+def _cache_state(value: object, where: str) -> CacheState:
+    items = as_list(value, where)
+    if len(items) != 3:
+        raise unexpected(where, value, "an input, an output and an axis")
+    return CacheState(as_text(items[0], where), as_text(items[1], where), as_count(items[2], where))
+
+
+def _named_axis(value: object, where: str) -> tuple[str, int]:
+    items = as_list(value, where)
+    if len(items) != 2:
+        raise unexpected(where, value, "a name and an axis")
+    return as_text(items[0], where), as_count(items[1], where)
 
 
 def info_to_json(info: TensorInfo) -> dict[str, object]:

@@ -4,6 +4,7 @@ import pytest
 from tests.each_case import each_case
 from tests.fake_kernels import f32, plan_of
 
+from intarsia.ir.cache import Cache, CacheState
 from intarsia.runtime.plan import Branch, ExecutionPlan, Invoke, PlanBlock, Repeat, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
@@ -88,3 +89,34 @@ def test_what_is_wrong_outside_of_blocks() -> None:
     assert plan_complaint(right, 1, 0) == (
         'block "main": it names a constant that is not there; the plan has 0'
     )
+
+
+CACHE = Cache((CacheState("x", "y0", 0),), (4, 8), (1,), (("x", 0),), (("y0", 0),), "", "", "x")
+
+
+def test_a_cache_that_fits() -> None:
+    cached = replace(plan_of([], [f32("x", 4)], [0], [f32("x", 4)]), cache=CACHE)
+    assert plan_complaint(cached, 0, 0) == ""
+
+
+@each_case(
+    ("cache", "complaint"),
+    [
+        (replace(CACHE, states=()), "its cache has no states, capacities or inputs of tokens"),
+        (replace(CACHE, capacities=(8, 4)), "its cache has sizes that are not ascending"),
+        (replace(CACHE, chunks=(0, 1)), "its cache has sizes that are not ascending"),
+        (
+            replace(CACHE, states=(CacheState("y0", "y0", 0),)),
+            'its cache uses axis 0 of "y0", which is not there',
+        ),
+        (
+            replace(CACHE, states=(CacheState("x", "y0", 1),)),
+            'its cache uses axis 1 of "x", which is not there',
+        ),
+        (replace(CACHE, token_outputs=(("x", 0),)), 'its cache uses axis 0 of "x", which is not there'),
+        (replace(CACHE, mask="x"), 'its cache uses axis 1 of "x", which is not there'),
+    ],
+)
+def test_caches_that_do_not_fit(cache: Cache, complaint: str) -> None:
+    cached = replace(plan_of([], [f32("x", 4)], [0], [f32("x", 4)]), cache=cache)
+    assert plan_complaint(cached, 0, 0) == complaint

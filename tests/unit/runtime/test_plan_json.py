@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -6,6 +7,7 @@ from hypothesis import strategies as st
 from tests.fake_kernels import f32, plan_of
 
 from intarsia.ir import DimRange
+from intarsia.ir.cache import Cache, CacheState
 from intarsia.runtime.json_record import Record
 from intarsia.runtime.plan import (
     Branch,
@@ -124,3 +126,18 @@ def test_damaged_ranges_are_refused(entry: object) -> None:
     record = {**plan_to_json(ExecutionPlan({}, (), (), (), ())), "dim_ranges": {"batch": entry}}
     with pytest.raises(ArtifactError, match="batch"):
         plan_from_json(Record(json.loads(json.dumps(record)), "plan"))
+
+
+def test_a_cache_comes_back_as_it_was() -> None:
+    cache = Cache((CacheState("x", "y0", 0),), (8, 16), (1,), (("x", 0),), (("y0", 0),), "", "", "")
+    plan = replace(plan_of([RunKernel(0, (0,), (1,))], [f32("x")], [1], [f32("x"), f32("y")]), cache=cache)
+    assert through_json(plan) == plan
+
+
+def test_a_damaged_cache_is_refused() -> None:
+    cache = Cache((CacheState("x", "y0", 0),), (8,), (1,), (("x", 0),), (), "", "", "")
+    plan = replace(plan_of([RunKernel(0, (0,), (1,))], [f32("x")], [1], [f32("x"), f32("y")]), cache=cache)
+    values = json.loads(json.dumps(plan_to_json(plan)))
+    values["cache"]["states"] = [["x", "y0"]]
+    with pytest.raises(ArtifactError, match="expected an input, an output and an axis"):
+        plan_from_json(Record(values, "plan"))

@@ -42,6 +42,7 @@ from intarsia.toolchain.native.region import (
     RegionPort,
 )
 from intarsia.toolchain.native.region_check import check_region
+from intarsia.toolchain.native.shared_packs import packed_weight
 
 _LINE: Final = re.compile(rb"[^\n]*\n")
 _FORMAT: Final = f"intarsia native region 4, version {VERSION}"
@@ -249,7 +250,7 @@ def _constant(record: Record, body: _Body, weights: Mapping[str, Array]) -> Regi
             array.size + _SMALL
         ):
             raise ArtifactError(f"damaged native kernels: the packing of {weight!r} does not fit its shape")
-        array = packing.pack(array)
+        array = packed_weight(array, packing)
     return RegionConstant(aligned_array(array.reshape(shape)), weight, packing)
 
 

@@ -27,6 +27,7 @@ from intarsia.toolchain.native.region import (
     RegionConstant,
     RegionPort,
 )
+from intarsia.toolchain.native.shared_packs import packed_weight
 from intarsia.toolchain.native.source_context import source_context
 
 if TYPE_CHECKING:
@@ -164,8 +165,12 @@ class _Build:
         key = (array.ctypes.data, array.nbytes, str((array.dtype, array.shape)), packing)
         if key not in self._constants:
             weight = self.weights.get(key[:2])
-            packed = array if packing is None else packing.pack(array.reshape(packing.shape))
-            made = RegionConstant(aligned_array(packed), weight, packing)
+            packed = (
+                aligned_array(array)
+                if packing is None
+                else packed_weight(array.reshape(packing.shape), packing)
+            )
+            made = RegionConstant(packed, weight, packing)
             self._constants[key] = len(self._constants), made
         return Argument(ArgumentKind.CONSTANT, self._constants[key][0])
 
