@@ -32,7 +32,7 @@ _PIXEL_COST: Final = 0.6
 """Cost of loading a vector of pixels, which the filters of a tile share."""
 _MOST_FILTERS: Final = 8
 """Maximum number of filters that share loads."""
-_LEAST_GAIN: Final = 1.1
+_LEAST_GAIN: Final = 1.2
 """Ratio of the estimates from which plain tensors are chosen; blocked ones suit what follows."""
 
 
