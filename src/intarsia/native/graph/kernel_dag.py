@@ -69,6 +69,7 @@ def kernel_dag(
     sources: Mapping[Tensor, Source] = MappingProxyType({}),
     shapes: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
     attrs: Mapping[int, Attrs] = MappingProxyType({}),
+    constants: Mapping[int, Array] = MappingProxyType({}),
 ) -> KernelDag:
     """Declare consecutive calls on plain tensors.
 
@@ -80,6 +81,7 @@ def kernel_dag(
         sources: Sources of the placeholders of `declared`.
         shapes: Other shapes of the same elements, in which the kernel sees some values.
         attrs: Attributes that differ because of these shapes, with all others, by position of the step.
+        constants: Other elements of constants, likewise, by number.
 
     Raises:
         NotCoveredError: A call has no rule, or its rule does not cover it.
@@ -88,6 +90,9 @@ def kernel_dag(
         number: replace(values[number], type=TensorType(shape, values[number].type.dtype))
         for number, shape in shapes.items()
     }
+    for number, array in constants.items():
+        type_ = TensorType(array.shape, values[number].type.dtype)
+        seen[number] = replace(values[number], type=type_, constant=array)
     tensors = dict(declared)
     placeholders: dict[int, Tensor] = {}
     count: Counter[str] = Counter()
@@ -97,7 +102,7 @@ def kernel_dag(
             None if arg is None or value is None else _tensor(arg, value, tensors, placeholders)
             for arg, value in zip(step.args, read, strict=True)
         )
-        constants = tuple(None if value is None else _elements(value) for value in read)
+        elements = tuple(None if value is None else _elements(value) for value in read)
         described = compute_call_of(step.call, step_name(step, count))
         if shapes:
             types = tuple(seen.get(number, values[number]).type for number in step.outputs)
@@ -105,7 +110,7 @@ def kernel_dag(
         if position in attrs:
             described = replace(described, attrs=described.attrs.updated(**attrs[position]))
         with named_node(step.call):
-            results = compute(replace(described, inputs=inputs, constants=constants))
+            results = compute(replace(described, inputs=inputs, constants=elements))
         tensors |= dict(zip(step.outputs, results, strict=True))
     all_sources = {**sources, **{tensor: Source(number) for number, tensor in placeholders.items()}}
     return with_placeholders(tuple(tensors[number] for number in outputs), all_sources)

@@ -25,6 +25,7 @@ from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.matrix_packing import with_packing
 from intarsia.native.graph.merged_dimensions import merged_dimensions_dag
+from intarsia.native.graph.merged_reduction import merged_reduction_dag
 from intarsia.native.graph.merged_transposition import merged_transposition_dag
 from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.pointwise_dag import pointwise_dag
@@ -120,6 +121,7 @@ class KernelSequence:
                 kernel
                 or joined_rows_dag(steps, self.values)
                 or merged_dimensions_dag(steps, self.values, outputs)
+                or merged_reduction_dag(steps, self.values, outputs)
                 or merged_transposition_dag(steps, self.values, outputs)
                 or kernel_dag(steps, self.values, outputs)
             )

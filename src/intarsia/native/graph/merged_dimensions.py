@@ -112,7 +112,7 @@ def merged_dimensions_dag(
         if item.is_joined
         for number in steps[position].args
     }
-    groups = _merged_axes(shapes, frozenset().union(*(item.starts for item in bounds.values())), parts)
+    groups = merged_axes(shapes, frozenset().union(*(item.starts for item in bounds.values())), parts)
     if groups is None:
         return None
     attrs = {
@@ -120,12 +120,19 @@ def merged_dimensions_dag(
         for position, item in bounds.items()
         if item.axis is not None
     }
-    return kernel_dag(steps, values, outputs, shapes={**_merged(shapes, groups), **vectors}, attrs=attrs)
+    return kernel_dag(
+        steps, values, outputs, shapes={**merged_shapes(shapes, groups), **vectors}, attrs=attrs
+    )
 
 
 def _is_merged(step: KernelStep) -> bool:
     if step.op.name in _BOUNDS:
         return len(step.outputs) == 1
+    return is_broadcast(step)
+
+
+def is_broadcast(step: KernelStep) -> bool:
+    """Return whether a step is elementwise, and all of its arguments are broadcast to its result."""
     return step_kind(step) is StepKind.ELEMENTWISE and step.op.name not in _OTHERS
 
 
@@ -134,7 +141,7 @@ def _group_of(axis: int, groups: Sequence[Sequence[int]]) -> int:
     return next(number for number, group in enumerate(groups) if group[0] == axis)
 
 
-def _merged_axes(
+def merged_axes(
     shapes: Mapping[int, _Shape],
     starts: frozenset[int],
     parts: Container[tuple[int | None, int | None]] = (),
@@ -175,7 +182,7 @@ def _padded(shapes: Mapping[int, _Shape]) -> dict[int, _Shape]:
     return {number: (1,) * (rank - len(shape)) + shape for number, shape in shapes.items()}
 
 
-def _merged(shapes: Mapping[int, _Shape], groups: Sequence[Sequence[int]]) -> dict[int, _Shape]:
+def merged_shapes(shapes: Mapping[int, _Shape], groups: Sequence[Sequence[int]]) -> dict[int, _Shape]:
     """Return the shapes with merged dimensions; that of a scalar stays."""
     padded = _padded(shapes)
     return {

@@ -12,7 +12,7 @@ from tests.unit.native.graph.test_plan_region import ISA, planned
 
 from intarsia.build import build
 from intarsia.ir.parser import parse_module
-from intarsia.native.graph.merged_dimensions import _merged, _merged_axes
+from intarsia.native.graph.merged_dimensions import merged_axes, merged_shapes
 from intarsia.op import infer_types
 from intarsia.passes import partition_whole
 from intarsia.target.reference import REFERENCE_TARGET
@@ -38,15 +38,15 @@ def test_dimensions_that_all_tensors_share_are_one(
     left: tuple[int, ...], right: tuple[int, ...], merged: tuple[tuple[int, ...], ...] | None
 ) -> None:
     shapes = {0: left, 1: right}
-    groups = _merged_axes(shapes, frozenset())
-    assert (None if groups is None else tuple(_merged(shapes, groups).values())) == merged
+    groups = merged_axes(shapes, frozenset())
+    assert (None if groups is None else tuple(merged_shapes(shapes, groups).values())) == merged
 
 
 def test_parts_of_a_whole_merge_behind_their_axis() -> None:
     shapes = {0: (6, 4, 5, 2), 1: (6, 1, 5, 2), 2: (6, 5, 5, 2)}
-    groups = _merged_axes(shapes, frozenset({1}), {(0, 1), (1, 1)})
+    groups = merged_axes(shapes, frozenset({1}), {(0, 1), (1, 1)})
     assert groups is not None
-    assert list(_merged(shapes, groups).values()) == [(6, 40), (6, 10), (6, 50)]
+    assert list(merged_shapes(shapes, groups).values()) == [(6, 40), (6, 10), (6, 50)]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -66,6 +66,28 @@ def test_joined_tensors_are_the_same(seed: int) -> None:
     (found,) = run_plan(planned(f"def @main({head}) {{ {body} }}", scale), arrays, ISA)
     arrays[0] = 1 / (1 + np.exp(-arrays[0]))
     np.testing.assert_allclose(found, np.tanh(np.concatenate(arrays, axis) * scale), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_reductions_are_the_same(seed: int) -> None:
+    """What is reduced of a product with a broadcast factor, over any axes, kept or not."""
+    rng = Random(seed)
+    shape = [rng.choice((1, 2, 3, 5)) for _ in range(rng.randint(2, 5))]
+    factor = [size if rng.random() < 0.6 else 1 for size in shape]
+    axes = sorted(rng.sample(range(len(shape)), rng.randint(1, len(shape))))
+    keep = rng.randint(0, 1)
+    generator = np.random.default_rng(seed)
+    x, c = (generator.standard_normal(sizes).astype(np.float32) for sizes in (shape, factor))
+    body = f"ReduceMax(Mul(%x, meta[Constant][0]), meta[Constant][1], keepdims={keep})"
+    plan = planned(f"def @main(%x: Tensor[{_text(x)}, float32]) {{ {body} }}", c, np.array(axes))
+    (found,) = run_plan(plan, [x], ISA)
+    np.testing.assert_array_equal(found, (x * c).max(tuple(axes), keepdims=bool(keep)))
+
+
+def test_a_reduction_has_neighbours_as_one_dimension() -> None:
+    text = "def @main(%x: Tensor[(7, 3, 5, 4), float32]) { ReduceMax(%x, meta[Constant][0]) }"
+    (kernel,) = planned(text, np.array([0, 2, 3])).kernels
+    assert [tensor.shape for tensor in kernel.dag.placeholders] == [(7, 3, 20)]
 
 
 @pytest.mark.parametrize("seed", range(12))
