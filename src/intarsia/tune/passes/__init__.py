@@ -15,6 +15,8 @@ tune_switches           which heuristic passes run at all
 tune_subgraphs          passes that tune one of several equal parts, for all of them
 tune_weights            in how many bytes native stores weights, within a bound on the error
 tune_rewrite            graph substitution by best-first search (rewrite_frontier, rewrite_estimate)
+
+CalibrateQuantization, of tune/quantise, runs programs as well.
 """
 
 from intarsia.tune.passes.tune_channel_blocks import TuneChannelBlocks
@@ -34,8 +36,10 @@ from intarsia.tune.passes.tune_rewrite import TuneRewrite
 from intarsia.tune.passes.tune_subgraphs import TuneSubgraphs
 from intarsia.tune.passes.tune_switches import TuneSwitches
 from intarsia.tune.passes.tune_weights import TuneWeights
+from intarsia.tune.quantise.calibrate_quantization import CalibrateQuantization
 
 __all__ = [
+    "CalibrateQuantization",
     "TuneChannelBlocks",
     "TuneCombineParallel",
     "TuneConvolutionForms",

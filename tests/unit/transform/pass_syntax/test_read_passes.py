@@ -39,6 +39,9 @@ from intarsia.tune.strategy import Beam, EvolutionarySearch, SearchLimits
 DEVICES: Final = tuple(f'VirtualDevice(cpu:{number}, target="cpu -toolchain=reference")' for number in (0, 1))
 VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("BindDims", "sizes"): ("batch=2", "a b=0"),
+    ("CalibrateQuantization", "method"): "entropy",
+    ("CalibrateQuantization", "percentile"): 99.5,
+    ("CalibrateQuantization", "record"): '{"0":[-1.0,2.5]}',
     ("SpecializeSizes", "sizes"): ("batch=2", "a b=0"),
     ("SpecializeSizes", "target"): "cpu -toolchain=native",
     ("ConvertLayout", "layout"): "NHWC",
