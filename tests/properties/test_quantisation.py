@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.effort import examples
 from tests.pass_checks import checked
 from tests.properties.random_networks import networks
@@ -18,7 +19,13 @@ from intarsia.ir.printer import print_module
 from intarsia.measure.inputs import random_inputs
 from intarsia.op import infer_types, verify
 from intarsia.passes import AnnotateQuantization, RealizeQuantization
-from intarsia.tune.quantise.calibrate_quantization import CalibrateQuantization, calibration_record
+from intarsia.passes.quantise.heavy_layer import heavy_layers, top_level
+from intarsia.tune.quantise.calibrate_quantization import (
+    CalibrateQuantization,
+    calibrate,
+    calibration_record,
+    with_scales,
+)
 
 Array = npt.NDArray[Any]
 
@@ -53,3 +60,17 @@ def test_quantised_networks(mod: IRModule) -> None:
 
 def _run(mod: IRModule, values: dict[str, Array]) -> list[Array]:
     return [np.asarray(value, np.float64) for value in ia.build(mod).run_flat(*values.values())]
+
+
+@EXAMPLES
+@given(networks(), st.data())
+def test_ranges_of_all_layers_are_those_of_some(mod: IRModule, data: st.DataObject) -> None:
+    """A mark stands elsewhere if fewer layers are in integers, but has a range."""
+    annotated = AnnotateQuantization()(infer_types(mod))
+    count = len(heavy_layers(top_level(annotated["main"].body)))
+    if not count:
+        return
+    record = calibrate(annotated, [random_inputs(mod["main"], 0)])
+    layers = data.draw(st.sets(st.integers(0, count - 1), min_size=1))
+    some = AnnotateQuantization(layers=tuple(layers))(infer_types(mod))
+    verify(RealizeQuantization()(with_scales(some, record, "minmax")))

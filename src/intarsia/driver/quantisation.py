@@ -16,15 +16,20 @@ from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.passes import AnnotateQuantization
-from intarsia.support.errors import UsageError
+from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.target import Target
 from intarsia.transform import Pass
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.passes import TuneQuantization
-from intarsia.tune.quantise.calibrate_quantization import calibrate
+from intarsia.tune.passes.tune_quantization import ALL
+from intarsia.tune.quantise.calibrate_quantization import calibrate, with_scales
 from intarsia.tune.quantise.calibration_inputs import CalibrationInputs, calibration_of, read_calibration
 from intarsia.tune.quantise.calibration_record import CalibrationRecord
+from intarsia.tune.quantise.layer_choice import LayerChoice, choose_layers
+from intarsia.tune.quantise.layer_errors import layer_errors
+from intarsia.tune.quantise.layer_times import precision_problem
 from intarsia.tune.quantise.output_error import Metric, OutputError, Outputs, measure_error, metric_of
+from intarsia.tune.quantise.precision_problem import PrecisionProblem
 from intarsia.tune.quantise.program_runner import running_program
 from intarsia.tune.quantise.quantised import in_integers, simplified_program
 from intarsia.tune.tuned_candidate import tuned_candidate
@@ -35,6 +40,15 @@ CalibrationArgument: TypeAlias = str | PathLike[str] | Mapping[str, Array]
 
 RANDOM: Final = "random"
 _RANDOM_SETS: Final = 8
+_FRONT: Final = (2.0, 4.0)
+"""Fractions of the largest error that programs of the front have, as divisors: 6 and 12 dB less."""
+
+_SENSITIVITY_SETS: Final = 2
+"""Input sets on which the error of each layer alone is measured: one run for each layer and set."""
+
+TIMED_TOOLCHAINS: Final = ("openvino", "onnxruntime")
+"""Toolchains that layers are timed on; native takes seconds to compile each of them."""
+
 _METHODS: Final = ("minmax", "mse")
 """Calibrators that are tried; that with the least error on the calibration inputs is used."""
 
@@ -121,6 +135,9 @@ def prepare_quantisation(
     budget: ErrorBudget,
     seed: int,
     on_note: Callable[[str], object],
+    targets: Sequence[Target] = (),
+    *,
+    front: bool = False,
 ) -> Quantisation:
     """Calibrate a program on half of the inputs, and measure its error in integers on the other half.
 
@@ -130,6 +147,8 @@ def prepare_quantisation(
         budget: Limits of the error.
         seed: Seed of random inputs.
         on_note: Function that is called with each note.
+        targets: Targets of the run; times of layers are measured on their toolchains.
+        front: Whether programs with smaller errors are offered as well.
 
     Raises:
         InputError: The inputs cannot be read, or do not fit the program.
@@ -153,17 +172,83 @@ def prepare_quantisation(
         return Quantisation((), held_back.inputs[0], tuple(notes))
     method, record = _calibrate(simplified, annotated, used)
     expected = _results(simplified, held_back)
-    program = in_integers(simplified, record, (), method)
-    with running_program(program) as run:
-        error = measure_error(run, held_back, expected, budget.measured_metric)
+
+    def measure(layers: frozenset[int]) -> OutputError:
+        with running_program(in_integers(simplified, record, sorted(layers), method)) as run:
+            return measure_error(run, held_back, expected, budget.measured_metric)
+
+    error = measure(frozenset())
     sets = f"{len(held_back.inputs)} input sets of {data.source}"
     sets += f" ({len(used.inputs)} used to calibrate, {method})"
     drop = "" if budget.max_drop is None else f", a drop of {error.drop:.3g}"
     is_allowed = budget.allows(error)
     fate = "" if is_allowed else ", more than is allowed: it is not tried"
     note(f"int8 has an error of {error.relative:.3g} ({error.decibels:.1f} dB){drop} on {sets}{fate}")
-    passes = (TuneQuantization(tolerance=budget.bound(error), record=record.text, method=method),)
-    return Quantisation(passes if is_allowed else (), held_back.inputs[0], tuple(notes))
+    offered = [(ALL, error)] if is_allowed else []
+    if front or not is_allowed:
+        search = _LayerSearch(with_scales(annotated, record, method), used, budget, error, measure)
+        offered += search.choices(engines(targets), front=front, note=note)
+    if not offered:
+        return Quantisation((), held_back.inputs[0], tuple(notes))
+    bound = max(budget.bound(choice_error) for _, choice_error in offered)
+    layers = tuple(dict.fromkeys(text for text, _ in offered))
+    passes = (TuneQuantization(tolerance=bound, record=record.text, method=method, layers=layers),)
+    return Quantisation(passes, held_back.inputs[0], tuple(notes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LayerSearch:
+    """The search for layers to compute in integers.
+
+    Attributes:
+        calibrated: Program with calibrated annotations of all layers.
+        data: Calibration inputs.
+        budget: Limits of the error.
+        error: Error with all layers in integers.
+        measure: Function that measures the error of a program with some layers in integers.
+    """
+
+    calibrated: IRModule
+    data: CalibrationInputs
+    budget: ErrorBudget
+    error: OutputError
+    measure: Callable[[frozenset[int]], OutputError]
+
+    def choices(
+        self, targets: Sequence[Target], *, front: bool, note: Callable[[str], object]
+    ) -> list[tuple[str, OutputError]]:
+        """Return sets of layers as text, with their errors, for each toolchain that layers are timed on."""
+        timed = [name for name in TIMED_TOOLCHAINS if name in {target.toolchain for target in targets}]
+        if not timed:
+            return []
+        errors = layer_errors(self.calibrated, self.data.inputs[:_SENSITIVITY_SETS])
+        choices: list[tuple[str, OutputError]] = []
+        for toolchain in timed:
+            try:
+                problem = precision_problem(self.calibrated, errors, toolchain)
+                chosen = [self._choice(problem, budget) for budget in self._budgets(front=front)]
+            except IntarsiaError as error:
+                note(f"layers were not chosen by their times on {toolchain}: {error.problem}")
+                continue
+            for choice in chosen:
+                if choice is not None and len(choice.layers) < len(errors):
+                    text = f"int8 in {len(choice.layers)} of {len(errors)} layers, by times on {toolchain}"
+                    note(f"{text}: error {choice.error.relative:.3g} ({choice.error.decibels:.1f} dB)")
+                    choices.append((" ".join(map(str, sorted(choice.layers))), choice.error))
+        return choices
+
+    def _budgets(self, *, front: bool) -> list[float]:
+        """Return the largest errors to choose for: that of the user, and halves of it."""
+        largest = self.error.relative if self.budget.allows(self.error) else self.budget.tolerance
+        start = self.error.relative / 2 if largest is None else largest
+        first = [] if self.budget.allows(self.error) else [start]
+        return [*first, *(start / part for part in _FRONT)] if front else first
+
+    def _choice(self, problem: PrecisionProblem, budget: float) -> LayerChoice | None:
+        def is_allowed(error: OutputError) -> bool:
+            return self.budget.allows(error) and error.relative <= budget
+
+        return choose_layers(problem, budget, self.measure, is_allowed)
 
 
 def quantised_entrants(

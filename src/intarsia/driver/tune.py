@@ -62,6 +62,7 @@ def tune(
     calibration: CalibrationArgument | None = None,
     max_drop: float | None = None,
     metric: str | Metric = "top-1",
+    front: bool = False,
     pipeline: str | None = None,
     passes: Sequence[Pass | str] | None = None,
     schedules: bool | None = None,
@@ -110,6 +111,8 @@ def tune(
             from half of the sets, errors are measured on the others. An array `labels` has the right classes.
         max_drop: Largest allowed drop of the metric of a program in integers, on the sets held back.
         metric: "top-1", "cosine", or a function of the outputs, those of float32, and labels or None.
+        front: Whether programs with some layers in float32 take part also where all may be in integers: half
+            and a quarter of the error, at more time.
         pipeline: Name of a pipeline of tuning passes; "default_tuning" if
             neither this nor `passes` is given.
         passes: Tuning passes, or their names, in place of a pipeline; an empty list for none.
@@ -183,6 +186,7 @@ def tune(
         calibration=calibration,
         max_drop=max_drop,
         metric=metric,
+        front=front,
         inputs=inputs,
         partitions=partitions,
         exact=exact,
@@ -221,7 +225,9 @@ def tune(
     quantisation = Quantisation()
     if calibration is not None and not locked and seconds > 0:
         allowed = ErrorBudget(tolerance, max_drop, metric)
-        quantisation = prepare_quantisation(module, calibration, allowed, seed, on_note or silent)
+        quantisation = prepare_quantisation(
+            module, calibration, allowed, seed, on_note or silent, chosen, front=front
+        )
         deciding = (*quantisation.passes, *deciding)
         request = replace(request, notes=(*request.notes, *quantisation.notes))
     history = TuningHistory(None if locked else measurements, host, chosen, accuracy)

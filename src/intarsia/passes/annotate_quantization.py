@@ -21,7 +21,7 @@ from intarsia.ir import (
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.simulated_quantize_op import PER_TENSOR, SIMULATED_QUANTIZE
 from intarsia.passes.quantise.heavy_layer import HeavyLayer, heavy_layers, is_annotation, top_level
-from intarsia.passes.quantise.integer_values import IntegerValues, integer_values, source_of
+from intarsia.passes.quantise.integer_values import IntegerValues, before_moves, integer_values, source_of
 from intarsia.support.errors import UsageError
 from intarsia.transform import ModulePass, PassContext, register_pass
 
@@ -146,7 +146,9 @@ class _Annotation:
 
     def _mark(self, value: Expr, axis: int, dtype: str) -> Expr:
         if (value, axis) not in self._marks:
-            attrs = Attrs({"axis": axis, "dtype": dtype, "key": self._keys[value]})
+            # A move keeps the range: with fewer layers in integers, a mark may stand behind it.
+            key = self._keys[before_moves(value)]
+            attrs = Attrs({"axis": axis, "dtype": dtype, "key": key})
             op, args = Op(SIMULATED_QUANTIZE, INTARSIA_DOMAIN), (self._new.get(value, value),)
             mark = Call(op, args, attrs, checked_type=value.checked_type)
             self._marks[value, axis] = with_fields(mark, span=value.span, virtual_device=value.virtual_device)

@@ -94,6 +94,14 @@ def tune(
             help="Metric of --max-drop: top-1 (by labels in --calibration, else by float32) or cosine.",
         ),
     ] = "top-1",
+    front: Annotated[
+        bool,
+        typer.Option(
+            "--front",
+            help="With --calibration, also measure programs with half and a quarter of the error of int8: "
+            "the table then lists latency against error.",
+        ),
+    ] = False,
     plan: Annotated[
         str | None,
         typer.Option(
@@ -240,6 +248,7 @@ def tune(
             calibration=calibration,
             max_drop=max_drop,
             metric=metric,
+            front=front,
             pipeline=pipeline,
             passes=deciding,
             schedules=schedules,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from intarsia.ir import Call, Constant, Expr, Op
+from intarsia.ir import Call, Constant, Expr, If, Op
 from intarsia.passes.quantise.heavy_layer import HeavyLayer, is_float32
 
 Argument: TypeAlias = tuple[Expr, int]
@@ -149,8 +149,22 @@ def source_of(value: Expr, values: Collection[Expr]) -> Expr:
 
     Args:
         value: A value that needs a scale.
-        values: Results of integer operators; without them the value itself is returned.
+        values: Results of integer operators; others are returned as they are.
     """
-    while value in values and isinstance(value, Call) and _operator(value) in MOVING and _passes_on(value):
+    while value in values and is_moved(value) and isinstance(value, Call):
         value = value.args[0]
     return value
+
+
+def before_moves(value: Expr) -> Expr:
+    """Return the value that moving operators have made another one of, whatever computes it."""
+    while is_moved(value) and isinstance(value, Call) and is_float32(value.args[0]):
+        if isinstance(value.args[0], Constant | If):
+            break
+        value = value.args[0]
+    return value
+
+
+def is_moved(value: Expr) -> bool:
+    """Whether a value consists of elements of another one."""
+    return _operator(value) in MOVING and _passes_on(value)

@@ -8,6 +8,7 @@ from typing import Final
 from intarsia.ir import IRModule
 from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.support.errors import UsageError
+from intarsia.support.free_names import free_name
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
 from intarsia.tune.instruction import Instruction
@@ -80,9 +81,10 @@ class TuneQuantization(TuningPass, opt_level=0):
 
     def decisions(self) -> dict[str, Decision]:
         """Return each choice as a decision of a trace, by a short name: "int8", "int8 in 3 layers"."""
-        names = (_short(text) for text in self.layers)
-        pairs = zip(names, self.choices().items(), strict=True)
-        return {name: (f"{_NAME}: {key}", choice) for name, (key, choice) in pairs}
+        decisions: dict[str, Decision] = {}
+        for text, (key, choice) in zip(self.layers, self.choices().items(), strict=True):
+            decisions[free_name(_short(text), decisions, " ({})", 2)] = f"{_NAME}: {key}", choice
+        return decisions
 
 
 def read_layers(text: str) -> tuple[int, ...]:

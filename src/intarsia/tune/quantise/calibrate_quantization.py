@@ -19,6 +19,7 @@ from intarsia.ir import (
 from intarsia.ir.traversal import children
 from intarsia.measure.inputs import random_inputs
 from intarsia.passes.quantise.heavy_layer import is_annotation, top_level
+from intarsia.passes.quantise.integer_values import is_moved
 from intarsia.support.errors import UsageError
 from intarsia.transform import DiagnosticLevel, ModulePass, PassContext, register_pass
 from intarsia.tune.quantise.calibration_inputs import read_calibration
@@ -164,7 +165,7 @@ def _with_scale(mark: Call, record: CalibrationRecord, method: str) -> Expr:
             help="calibrate the program as it is now",
         )
     step, zero = scale_and_zero_point(*record.limits[key])
-    means = (record.means[key],) if key in record.means else ()
+    means = (record.means[key],) if key in record.means and not is_moved(value) else ()
     return _marked(mark, np.array(step, np.float32), np.array(zero, np.uint8), *means)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from intarsia.ir import Call, Constant, Expr, IRModule, substitute, with_fields
 from intarsia.measure.judge.exposed_program import exposing
 from intarsia.passes.quantise.heavy_layer import annotated_value, heavy_layers, is_annotation, top_level
+from intarsia.passes.quantise.integer_values import is_moved
 from intarsia.support.errors import UsageError
 from intarsia.tune.quantise.calibrators import BINS, Histogram, Range
 from intarsia.tune.quantise.program_runner import ProgramRunner, running_program
@@ -39,9 +40,10 @@ class ObservedValue:
 
 def annotated_values(mod: IRModule) -> dict[int, Expr]:
     """Return the computed values of @main that are annotated, by their numbers."""
-    marks = (node for node in top_level(mod["main"].body) if is_annotation(node))
-    computed = (node for node in marks if not isinstance(annotated_value(node), Constant))
-    return {key_of(mark): mark for mark in computed}
+    marks = [node for node in top_level(mod["main"].body) if is_annotation(node)]
+    computed = [node for node in marks if not isinstance(annotated_value(node), Constant)]
+    # Values behind a move have the number of the value before it, which counts if it is annotated as well.
+    return {key_of(mark): mark for mark in sorted(computed, key=_is_direct)}
 
 
 def key_of(mark: Expr) -> int:
@@ -94,7 +96,12 @@ def _channel_axes(mod: IRModule) -> dict[int, int]:
     """Return the axis of the channels of each value that a heavy layer reads, negative."""
     layers = heavy_layers(top_level(mod["main"].body))
     read = ((layer.call.args[0], layer.input_axis) for layer in reversed(layers))
-    return {key_of(value): axis for value, axis in read if is_annotation(value)}
+    return {key_of(value): axis for value, axis in read if is_annotation(value) and _is_direct(value)}
+
+
+def _is_direct(mark: Expr) -> bool:
+    """Whether no move stands between an annotation and the value whose number it has."""
+    return not is_moved(annotated_value(mark))
 
 
 def _values(run: ProgramRunner, inputs: InputSets, keys: Sequence[int]) -> Iterator[tuple[int, Array]]:
