@@ -11,7 +11,7 @@ from typing import Final
 
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.baselines import baselines
+from intarsia.driver.baselines import baselines, default_precision_entrants
 from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.explain.run_facts import collect_facts
@@ -268,6 +268,7 @@ class TuneRun:
     def _first_entrants(self) -> list[Entrant]:
         """Return each toolchain alone, also in integers, and the plan of an earlier run if it differs."""
         first = baselines(self.workload, self.targets)
+        first += default_precision_entrants(self.workload, self.targets)
         first += quantised_entrants(self.workload, self.targets, self.passes)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         return first if planned is None else [*first, planned]

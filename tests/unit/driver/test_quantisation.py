@@ -11,6 +11,7 @@ from tests.parallel_programs import image
 from tests.quantised_programs import program, residual_network, weights
 
 import intarsia as ia
+from intarsia.driver.baselines import default_precision_entrants
 from intarsia.driver.quantisation import (
     ErrorBudget,
     Quantisation,
@@ -20,10 +21,11 @@ from intarsia.driver.quantisation import (
 )
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import instantiate
-from intarsia.measure.judge.accuracy import error_bound, judged_trials
+from intarsia.measure.judge.accuracy import error_bound, judged_trials, with_error_bound
 from intarsia.measure.judge.trials import trials_for
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.whole_run import run_arrays
+from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 from intarsia.support.errors import InputError, UsageError
 from intarsia.target import Target
@@ -161,3 +163,25 @@ def test_a_run_measures_integers_and_says_the_error() -> None:
 def test_without_calibration_nothing_is_in_integers() -> None:
     result = ia.tune(residual_network(), budget=3, targets=["onnxruntime"], tolerance=0.3)
     assert not [record.name for record in result.candidates if "int8" in record.name]
+
+
+@pytest.mark.parametrize(
+    ("features", "bound", "names"),
+    [
+        (("avx512f", "avx512bf16"), 0.1, ["openvino threads=1 (default precision)"]),
+        (("avx512f", "avx512bf16"), None, []),
+        (("avx2",), 0.1, []),
+    ],
+)
+def test_openvino_takes_part_in_its_default_precision(
+    features: tuple[str, ...], bound: float | None, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    isa = Isa("x86_64", "generic", features, ())
+    monkeypatch.setattr("intarsia.driver.baselines.Isa.host_without_compiler", lambda: isa)
+    mod = residual_network()
+    workload = Workload(mod if bound is None else with_error_bound(mod, bound))
+    targets = [Target.of_text(text) for text in ("cpu -toolchain=openvino -threads=1", "native")]
+    entrants = default_precision_entrants(workload, targets)
+    assert [entrant.name for entrant in entrants] == names
+    precisions = [entrant.input.target.option("inference_precision") for entrant in entrants]
+    assert precisions == ["bfloat16"] * len(names)
