@@ -27,6 +27,7 @@ from intarsia.passes.quantise.absorbed_activation import is_absorbed
 from intarsia.passes.quantise.heavy_layer import HeavyLayer, heavy_layers, is_annotation, top_level
 from intarsia.passes.quantise.integer_values import MOVING
 from intarsia.passes.quantise.realized_layer import (
+    LARGEST_BIAS,
     dequantised,
     integer_bias,
     quantised_weight,
@@ -111,7 +112,7 @@ class _Realization:
         self._uses = Counter(child for node in nodes for child in children(node))
         self._new: dict[Expr, Expr] = {}
         self._parts: dict[Expr, QuantisedParts] = {}
-        self._shifts: dict[Expr, Array] = {}
+        self._products: dict[Expr, tuple[Array, Array | None]] = {}
 
     def body(self) -> Expr:
         """Return the body with integers."""
@@ -185,8 +186,8 @@ class _Realization:
         else:
             args += [self._new.get(arg, arg) for arg in third]
         result = typed(with_fields(layer.call, args=tuple(args)))
-        if shift is not None and layer.operator == "MatMul" and self._uses[layer.call] == 1:
-            self._shifts[result] = shift
+        if layer.operator == "MatMul" and self._uses[layer.call] == 1:
+            self._products[result] = scale * input_scale, shift
         return result
 
     def _shift(self, layer: HeavyLayer, scale: Array) -> Array | None:
@@ -203,11 +204,20 @@ class _Realization:
         return weight_error(layer, scale, mean.data)
 
     def _sum(self, node: Call) -> Expr:
-        """Return a sum of a corrected product and its bias, with the correction in the bias."""
+        """Return a sum of a product and its bias, with the bias as integers, and corrected.
+
+        onnxruntime makes Gemm of the two, which is one in integers only if its bias is.
+        """
         new = [self._new.get(arg, arg) for arg in node.args]
         for product, other in ((0, 1), (1, 0)):
-            shift, bias = self._shifts.get(new[product]), new[other]
-            if shift is not None and isinstance(bias, Constant) and bias.data.shape == shift.shape:
-                new[other] = with_fields(bias, data=bias.data - shift)
-                return typed(with_fields(node, args=tuple(new)))
+            bias = new[other]
+            if new[product] not in self._products or not isinstance(bias, Constant):
+                continue
+            scale, shift = self._products[new[product]]
+            if bias.data.shape != scale.shape:
+                continue
+            total = bias.data if shift is None else bias.data - shift
+            fits = bool((np.abs(total) < scale * LARGEST_BIAS).all())
+            new[other] = integer_bias(total, scale, bias) if fits else with_fields(bias, data=total)
+            return typed(with_fields(node, args=tuple(new)))
         return self._over_rewritten(node)

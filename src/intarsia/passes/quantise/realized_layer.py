@@ -14,7 +14,7 @@ from intarsia.passes.quantise.heavy_layer import HeavyLayer
 
 Array = npt.NDArray[Any]
 
-_LARGEST_BIAS: Final = 2.0**30
+LARGEST_BIAS: Final = 2.0**30
 """Largest magnitude of an int32 bias: half of the range is left for the sum that it is added to."""
 
 
@@ -30,7 +30,7 @@ def safe_scale(scale: Array, bias: Array | None, input_scale: float) -> Array:
     """
     if bias is None:
         return scale
-    least = np.abs(bias.reshape(-1)) / (input_scale * _LARGEST_BIAS)
+    least = np.abs(bias.reshape(-1)) / (input_scale * LARGEST_BIAS)
     return np.maximum(scale, least).astype(np.float32)
 
 

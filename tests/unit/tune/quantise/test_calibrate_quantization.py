@@ -171,3 +171,18 @@ def test_values_that_are_not_finite() -> None:
         calibration_record(annotated, [{name: np.zeros((2, 3), np.float32)}])
     with pytest.raises(UsageError, match=r"^there are no calibration inputs$"):
         calibration_record(annotated, [])
+
+
+@pytest.mark.parametrize(("bias", "is_integer"), [(1.0, True), (1e9, False)])
+def test_the_bias_of_a_product_is_of_integers_where_it_fits(bias: float, is_integer: bool) -> None:
+    added = Constant(np.full(5, bias, np.float32))
+    mod = program(call("Add", call("MatMul", image(2, 3), weights(3, 5)), added))
+    after = Sequential([AnnotateQuantization(), CalibrateQuantization(), RealizeQuantization()])(mod)
+    (total,) = (
+        node.args[1]
+        for node in post_order(after["main"])
+        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "Add"
+    )
+    assert isinstance(total, Call) == is_integer
+    inputs = inputs_of(mod)[0]
+    np.testing.assert_allclose(results(after, inputs), results(mod, inputs), rtol=1e-6, atol=0.1)
