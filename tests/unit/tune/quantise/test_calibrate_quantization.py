@@ -15,7 +15,7 @@ from intarsia.ir import Call, Constant, DType, IRModule, Op, TensorType, post_or
 from intarsia.measure.inputs import random_inputs
 from intarsia.op import call, verify
 from intarsia.passes import AnnotateQuantization, RealizeQuantization
-from intarsia.support.errors import UsageError
+from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.transform import Sequential
 from intarsia.tune.quantise.calibrate_quantization import CalibrateQuantization, calibration_record
 from intarsia.tune.quantise.calibration_record import CalibrationRecord
@@ -186,3 +186,28 @@ def test_the_bias_of_a_product_is_of_integers_where_it_fits(bias: float, is_inte
     assert isinstance(total, Call) == is_integer
     inputs = inputs_of(mod)[0]
     np.testing.assert_allclose(results(after, inputs), results(mod, inputs), rtol=1e-6, atol=0.1)
+
+
+@pytest.mark.parametrize("toolchain", ["onnxruntime", "openvino", "native"])
+def test_every_engine_computes_a_program_in_integers(toolchain: str) -> None:
+    """Against float32, not each other: their roundings differ."""
+    before = residual_network()
+    inputs = inputs_of(before)
+    passes = [AnnotateQuantization(), CalibrateQuantization(), RealizeQuantization()]
+    with running_program(Sequential(passes)(before), (toolchain,)) as run:
+        for item in inputs:
+            assert signal_to_noise(results(before, item), np.asarray(run(item)[0])) > LEAST_RATIO
+
+
+def test_a_program_that_no_toolchain_runs() -> None:
+    mod = AnnotateQuantization()(residual_network())
+    with (
+        running_program(mod, ("none",)) as run,
+        pytest.raises(ExecutionError, match=r"^no toolchain runs the program: none is usable$"),
+    ):
+        run(inputs_of(mod)[0])
+    with (
+        running_program(mod, ("onnxruntime",)) as run,
+        pytest.raises(ExecutionError, match=r"^no toolchain runs the program: onnxruntime: "),
+    ):
+        run({})
