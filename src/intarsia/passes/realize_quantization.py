@@ -135,7 +135,7 @@ class _Realization:
 
     def _over_rewritten(self, node: Expr) -> Expr:
         new = with_children(node, tuple(self._new.get(child, child) for child in children(node)))
-        return new if new is node else typed(new)
+        return node if new is node else typed(_without_unit_dilations(new))
 
     def _annotation(self, mark: Call) -> Expr:
         value = mark.args[0]
@@ -221,3 +221,12 @@ class _Realization:
             new[other] = integer_bias(total, scale, bias) if fits else with_fields(bias, data=total)
             return typed(with_fields(node, args=tuple(new)))
         return self._over_rewritten(node)
+
+
+def _without_unit_dilations(node: Expr) -> Expr:
+    """Return a pool without dilations of 1: the default, which onnxruntime refuses in integers."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.name != "AveragePool":
+        return node
+    dilations = node.attrs.get("dilations")
+    is_unit = isinstance(dilations, tuple) and set(dilations) == {1}
+    return with_fields(node, attrs=node.attrs.updated(dilations=None)) if is_unit else node

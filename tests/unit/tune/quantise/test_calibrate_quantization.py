@@ -211,3 +211,14 @@ def test_a_program_that_no_toolchain_runs() -> None:
         pytest.raises(ExecutionError, match=r"^no toolchain runs the program: onnxruntime: "),
     ):
         run({})
+
+
+def test_dilations_of_one_are_left_out_of_integer_pools() -> None:
+    """Onnxruntime refuses them: "Unrecognized attribute: dilations for operator QLinearAveragePool"."""
+    conv = call("Conv", image(1, 4, 6, 6), weights(4, 4, 1, 1))
+    pool = call("AveragePool", conv, kernel_shape=(2, 2), dilations=(1, 1))
+    mod = program(call("Conv", pool, weights(4, 4, 1, 1)))
+    passes = [AnnotateQuantization(), CalibrateQuantization(), RealizeQuantization()]
+    inputs = inputs_of(mod)[0]
+    with running_program(Sequential(passes)(mod), ("onnxruntime",)) as run:
+        assert signal_to_noise(results(mod, inputs), np.asarray(run(inputs)[0])) > LEAST_RATIO
