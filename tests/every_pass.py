@@ -11,6 +11,7 @@ from intarsia.ir.pattern import is_constant, is_op, wildcard
 from intarsia.native import tir
 from intarsia.op.pattern_table import CompositePattern, register_pattern_table
 from intarsia.transform import Pass, get_pass, pass_names
+from intarsia.tune.quantise import calibrate_quantization
 
 register_pattern_table(
     "acme",
@@ -26,6 +27,7 @@ COST_ESTIMATORS.register("mock", MockCostEstimator({"onnxruntime": 1e-5, "refere
 WITH_OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "AnnotateTarget": ({"toolchains": ("onnxruntime",)}, {"toolchains": ("openvino", "onnxruntime")}),
     "BindDims": ({"sizes": ("batch=2",)},),
+    "CalibrateQuantization": ({"record": '{"0":[-25.5,102.0]}'},),
     "CollagePartition": (
         {"targets": ("onnxruntime",), "estimator": "mock"},
         {"targets": ("reference",), "estimator": "mock"},
@@ -51,7 +53,7 @@ def instances(name: str) -> list[Pass]:
 
 def every_pass() -> list[Pass]:
     """All passes of `intarsia.passes`, and those of other layers, by name."""
-    homes = (passes, collage_partition)
+    homes = (passes, collage_partition, calibrate_quantization)
     names = (name for name in pass_names() if any(hasattr(home, name) for home in homes))
     return [item for name in names for item in instances(name)]
 

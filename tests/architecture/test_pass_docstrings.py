@@ -41,7 +41,10 @@ def section(text: str, name: str) -> str:
 
 
 def array(text: str) -> npt.NDArray[Any]:
-    """`zeros(2, 3)`, `ones(2)`, `[1, 2]`, `0.5`: whole numbers are int64, others float32."""
+    """`zeros(2, 3)`, `full(2, 3, 1, int8)`, `[1, 2]`, `0.5`: whole numbers are int64, others float32."""
+    typed = re.fullmatch(r"full\((.*), (\w+), (\w+)\)", text)
+    if typed is not None:
+        return np.full(tuple(map(int, typed[1].split(","))), int(typed[2]), typed[3])
     filled = re.fullmatch(r"(zeros|ones)\((.*)\)", text)
     if filled is not None:
         shape = tuple(int(dim) for dim in filled[2].split(",") if dim.strip())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from intarsia.collage.candidates.optimize_for import PREFIX, optimize_for
 from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.judge.definition_cost import is_small
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.support.errors import MissingToolchainError, UsageError
+from intarsia.native.machine.isa import Isa
+from intarsia.support.errors import CompileError, MissingToolchainError, UsageError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE
 from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
@@ -17,6 +20,11 @@ from intarsia.tune.contest.candidate_record import Status
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.passes.tune_pipeline import pipeline
 from intarsia.tune.tuned_candidate import tuned_candidate
+
+_OPENVINO: Final = "openvino"
+_PRECISION: Final = "inference_precision"
+_BF16: Final = frozenset({"avx512bf16", "amx-bf16", "bf16"})
+"""Features of CPUs on which OpenVINO's default precision is bfloat16."""
 
 
 def baseline_targets(
@@ -65,6 +73,30 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
         entrants.append(Entrant(whole_name(target), MeasureInput(workload, target, WHOLE), refusal, status))
         entrants += [] if refusal else _optimized(workload, target)
     return entrants
+
+
+def default_precision_entrants(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
+    """Return OpenVINO in the precision that its users get, if errors beyond rounding are allowed.
+
+    On a CPU with bfloat16 instructions its default is bfloat16, 1.7 to 2.5 times as fast as float32; whoever
+    compares with OpenVINO as it comes compares with this.
+    """
+    if error_bound(workload.module) is None or not _has_bf16():
+        return []
+    usable = {status.name for status in usable_toolchains()}
+    plain = (target for target in targets if target.toolchain == _OPENVINO and not target.option(_PRECISION))
+    narrow = [target.with_options(**{_PRECISION: "bfloat16"}) for target in plain if _OPENVINO in usable]
+    return [
+        Entrant(f"{whole_name(target.with_options(**{_PRECISION: None}))} (default precision)", item)
+        for target, item in ((target, MeasureInput(workload, target, WHOLE)) for target in narrow)
+    ]
+
+
+def _has_bf16() -> bool:
+    try:
+        return not _BF16.isdisjoint(Isa.host_without_compiler().features)
+    except CompileError:  # no x86
+        return False
 
 
 def _optimized(workload: Workload, target: Target) -> list[Entrant]:

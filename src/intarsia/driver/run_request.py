@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from intarsia.measure.sizes.dim_sizes import DimSizes, SizesArgument
@@ -26,6 +27,9 @@ def run_request(
     tolerance: float | None,
     inputs: Mapping[str, Any] | None,
     partitions: bool,
+    calibration: object = None,
+    max_drop: float | None = None,
+    metric: object = None,
     **switches: object,
 ) -> RunRequest:
     """Return the request of a run.
@@ -41,6 +45,9 @@ def run_request(
         pipeline: Name of a pipeline.
         passes: Tuning passes.
         tolerance: Allowed error.
+        calibration: Inputs to quantise by: a path, or arrays.
+        max_drop: Allowed drop of the metric.
+        metric: Name of the metric, or a function.
         inputs: Input arrays.
         partitions: Whether toolchains may run parts.
         switches: Further options of `tune` by name; those that are false or None are left out.
@@ -50,7 +57,11 @@ def run_request(
     values += [("target", str(target)) for target in listed]
     values += [("threads", threads), *(("shape", text) for text in _shapes(shapes or {}))]
     values += [("shape", _dim_text(name, DimSizes.read(name, sizes))) for name, sizes in (dims or {}).items()]
+    is_path = isinstance(calibration, str | PathLike)
     values += [("pipeline", pipeline), ("tolerance", tolerance)]
+    values += [("calibration", calibration if is_path else None), ("max-drop", max_drop)]
+    if max_drop is not None and isinstance(metric, str):
+        values.append(("metric", metric))
     if passes is not None:
         values.append(("passes", ", ".join(map(str, passes)) or "none"))
     flags = [(f"--{name}", str(value)) for name, value in values if value is not None]
@@ -59,7 +70,10 @@ def run_request(
         for name, value in switches.items()
         if value is not None and value is not False
     ]
-    return RunRequest(VERSION, tuple(flags), tuple(_notes(shapes or {}, inputs, partitions)))
+    notes = [*_notes(shapes or {}, inputs, partitions)]
+    if calibration is not None and not is_path:
+        notes.append("calibration arrays were given, which a report does not contain")
+    return RunRequest(VERSION, tuple(flags), tuple(notes))
 
 
 def _budget_text(budget: str | float) -> str:

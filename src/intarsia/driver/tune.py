@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from intarsia.driver.dynamic_mode import DynamicMode
     from intarsia.driver.progress import Progress
+    from intarsia.driver.quantisation import CalibrationArgument
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from intarsia.measure.testbed import Testbed, TestbedLimits
     from intarsia.target import Host, Target
     from intarsia.transform import Pass
+    from intarsia.tune.quantise.output_error import Metric
 
 JUDGE_SHARE: Final = 0.1
 """Share of the budget that onnx.reference may take to compute the reference of one input set, by estimate."""
@@ -56,6 +59,10 @@ def tune(
     partitions: bool = True,
     exact: bool = False,
     tolerance: float | None = None,
+    calibration: CalibrationArgument | None = None,
+    max_drop: float | None = None,
+    metric: str | Metric = "top-1",
+    front: bool = False,
     pipeline: str | None = None,
     passes: Sequence[Pass | str] | None = None,
     schedules: bool | None = None,
@@ -99,6 +106,13 @@ def tune(
         exact: Whether sums must be computed directly, without algorithms such as Winograd's.
         tolerance: Largest allowed error of an output, as a fraction of its largest value, in place of
             the rounding error bound; narrower types and less accurate algorithms then take part.
+        calibration: Input sets to quantise by: FILE.npz or a folder of such files, arrays by input name, each
+            with one axis more in front, or "random". Programs in 8-bit integers then take part. Scales are
+            from half of the sets, errors are measured on the others. An array `labels` has the right classes.
+        max_drop: Largest allowed drop of the metric of a program in integers, on the sets held back.
+        metric: "top-1", "cosine", or a function of the outputs, those of float32, and labels or None.
+        front: Whether programs with some layers in float32 take part also where all may be in integers: half
+            and a quarter of the error, at more time.
         pipeline: Name of a pipeline of tuning passes; "default_tuning" if
             neither this nor `passes` is given.
         passes: Tuning passes, or their names, in place of a pipeline; an empty list for none.
@@ -122,9 +136,10 @@ def tune(
         The winner and all candidates. A candidate that is wrong, refuses the model or fails cannot win.
 
     Raises:
-        UsageError: Bad budget or mode, or a budget of 0 without an earlier run; bad tolerance, targets,
-            shapes or inputs; targets or passes that are not exact although `exact` is set; a plan that is
-            missing, damaged or for another program; a choice in a locked run.
+        UsageError: Calibration inputs without `tolerance` or `max_drop`, or that do not fit; bad budget or
+            mode, or a budget of 0 without an earlier run; bad tolerance, targets, shapes or inputs; targets
+            or passes that are not exact although `exact` is set; a plan that is missing, damaged or for
+            another program; a choice in a locked run.
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be stored.
     """
@@ -136,6 +151,12 @@ def tune(
     from intarsia.driver.import_model import import_model
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.progress import Progress, TuneStage
+    from intarsia.driver.quantisation import (
+        ErrorBudget,
+        Quantisation,
+        check_quantisation,
+        prepare_quantisation,
+    )
     from intarsia.driver.run_request import run_request
     from intarsia.driver.shape_samples import shapes_of, sized_program
     from intarsia.driver.stage_clock import StageClock
@@ -162,6 +183,10 @@ def tune(
         pipeline=pipeline,
         passes=passes,
         tolerance=tolerance,
+        calibration=calibration,
+        max_drop=max_drop,
+        metric=metric,
+        front=front,
         inputs=inputs,
         partitions=partitions,
         exact=exact,
@@ -179,6 +204,7 @@ def tune(
         choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan, targets=targets, threads=threads, trials=trials, **choices)
     accuracy = Accuracy(exact, tolerance)
+    check_quantisation(calibration, tolerance, max_drop, exact=exact)
     chosen = () if locked else accuracy.targets(baseline_targets(targets, threads))
     deciding = () if locked else deciding_passes(pipeline, passes)
     deciding = accuracy.passes(deciding, are_given=locked or passes is not None)
@@ -196,6 +222,14 @@ def tune(
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = read_plan(plan, module, host, on_note, must_exist=locked)
+    quantisation = Quantisation()
+    if calibration is not None and not locked and seconds > 0:
+        allowed = ErrorBudget(tolerance, max_drop, metric)
+        quantisation = prepare_quantisation(
+            module, calibration, allowed, seed, on_note or silent, chosen, front=front
+        )
+        deciding = (*quantisation.passes, *deciding)
+        request = replace(request, notes=(*request.notes, *quantisation.notes))
     history = TuningHistory(None if locked else measurements, host, chosen, accuracy)
     if seconds == 0:
         kept, chosen, deciding, locked = history.plan_of(module, on_note or silent), (), (), True
@@ -212,7 +246,7 @@ def tune(
             workload=Workload(
                 module,
                 name,
-                dict(imported.inputs),
+                {**quantisation.inputs, **imported.inputs},
                 judge_seconds=seconds * JUDGE_SHARE,
                 samples=sized.samples,
             ),
@@ -236,7 +270,8 @@ def tune(
             dynamic=mode,
         )
         result = run.tune(start)
-    if not locked and not result.stopped:
+    # A plan in integers is for whoever gives calibration inputs: nothing else may find it.
+    if not locked and not result.stopped and calibration is None:
         history.keep(module, result.plan)
     if plan is not None and not locked:
         result.plan.write(plan)

@@ -11,7 +11,7 @@ from typing import Final
 
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.baselines import baselines
+from intarsia.driver.baselines import baselines, default_precision_entrants
 from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.explain.run_facts import collect_facts
@@ -19,13 +19,14 @@ from intarsia.driver.kept_run import KeptRun, family_question_digest, question_d
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.progress import Progress, TuneStage
+from intarsia.driver.quantisation import quantised_entrants
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
 from intarsia.driver.size_variants import SizeVariants
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
-from intarsia.measure.judge.accuracy import error_bound
+from intarsia.measure.judge.accuracy import judged_trials
 from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
@@ -184,8 +185,7 @@ class TuneRun:
             # The stored result must still be correct with today's libraries; it is not measured again.
             program = instantiate(module, target, run.plan.candidate)
             executable = build(program)
-            bound = error_bound(program)
-            is_right = examine(executable, [trial.loosened(bound) for trial in trials]).passed
+            is_right = examine(executable, judged_trials(trials, program)).passed
         except (CompileError, ExecutionError):  # a full run reports the reason, and finds another winner
             return None
         if not is_right:
@@ -266,8 +266,10 @@ class TuneRun:
         )
 
     def _first_entrants(self) -> list[Entrant]:
-        """Return each toolchain alone, and the plan of an earlier run if it is another program."""
+        """Return each toolchain alone, also in integers, and the plan of an earlier run if it differs."""
         first = baselines(self.workload, self.targets)
+        first += default_precision_entrants(self.workload, self.targets)
+        first += quantised_entrants(self.workload, self.targets, self.passes)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         return first if planned is None else [*first, planned]
 

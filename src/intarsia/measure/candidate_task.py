@@ -10,7 +10,7 @@ from typing import Final
 
 from intarsia.build import build
 from intarsia.measure.candidate_kind import instantiate
-from intarsia.measure.judge.accuracy import error_bound_of_text
+from intarsia.measure.judge.accuracy import head_of_text, judged_trials
 from intarsia.measure.judge.examination import examine, examine_buffers
 from intarsia.measure.judge.gate import run_arrays
 from intarsia.measure.measure_input import Candidate, PlainData
@@ -139,8 +139,7 @@ def check_candidate(
             poisoned
             memory.
     """
-    bound = error_bound_of_text(executable.program)
-    trials = [trial.loosened(bound) for trial in workload.trials()]
+    trials = judged_trials(workload.trials(), head_of_text(executable.program))
     report = (examine_buffers if is_timed else examine)(executable, trials)
     if report.passed:
         return Outcome(max_error=report.max_rel_error)

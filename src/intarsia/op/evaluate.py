@@ -33,6 +33,7 @@ from intarsia.op.operator_facts import OperatorTrait
 from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, versions_of
 from intarsia.op.reference_gaps import REPLACED, reference_gap
+from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE, simulated_quantize_value
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE, tree_ensemble_value
 from intarsia.support.errors import ExecutionError, IntarsiaError, UsageError
 
@@ -90,6 +91,11 @@ def _own_value(call: Call, values: Sequence[Array]) -> Array:
         aggregate, count = call.attrs["aggregate"], call.attrs["n_targets"]
         assert isinstance(count, int)
         return tree_ensemble_value(*values, aggregate=str(aggregate), n_targets=count)
+    if call.op.name == SIMULATED_QUANTIZE:
+        scale, zero = (*values[1:], None, None)[:2]
+        axis = call.attrs["axis"]
+        assert isinstance(axis, int)
+        return simulated_quantize_value(values[0], scale, zero, axis)
     (value,) = values
     if call.op.name != "layout_transform":
         return value

@@ -8,6 +8,7 @@ layout_transform(x, src_layout=, dst_layout=)
                                       x with its axes permuted; layouts are axis letters: "NCHW" to "NHWC"
 counted_indices(x)                    the rows of NonZero, their number first
 counted_boxes(boxes, scores, ...)     the rows of NonMaxSuppression, their number first (op/counted_rows_op)
+simulated_quantize(x, ...)            x rounded to the steps of a quantised type (op/simulated_quantize_op)
 tree_ensemble(x, ...)                 what decision trees add up to (op/tree_ensemble_op)
 """
 
@@ -25,6 +26,12 @@ from intarsia.op.counted_rows_op import (
     COUNTED_INDICES,
     counted_boxes_type,
     counted_indices_type,
+)
+from intarsia.op.simulated_quantize_op import (
+    SIMULATED_QUANTIZE,
+    SIMULATED_QUANTIZE_ARGUMENTS,
+    SIMULATED_QUANTIZE_ATTRIBUTES,
+    simulated_quantize_type,
 )
 from intarsia.op.tree_ensemble_op import (
     TREE_ARGUMENTS,
@@ -71,17 +78,25 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
         "layout_transform": _layout_transform,
         COUNTED_INDICES: counted_indices_type,
         COUNTED_BOXES: counted_boxes_type,
+        SIMULATED_QUANTIZE: simulated_quantize_type,
         TREE_ENSEMBLE: tree_ensemble_type,
     }
 )
 """Type rule of each operator; those that are not in `_ARGUMENTS` take one argument."""
 
-_ARGUMENTS = MappingProxyType({TREE_ENSEMBLE: TREE_ARGUMENTS, COUNTED_BOXES: COUNTED_BOXES_ARGUMENTS})
+_ARGUMENTS = MappingProxyType(
+    {
+        TREE_ENSEMBLE: TREE_ARGUMENTS,
+        COUNTED_BOXES: COUNTED_BOXES_ARGUMENTS,
+        SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ARGUMENTS,
+    }
+)
 
 _ATTRIBUTES = MappingProxyType(
     {
         "layout_transform": ("dst_layout", "src_layout"),
         COUNTED_BOXES: COUNTED_BOXES_ATTRIBUTES,
+        SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ATTRIBUTES,
         TREE_ENSEMBLE: TREE_ATTRIBUTES,
     }
 )
@@ -97,8 +112,10 @@ def intarsia_operator_type(name: str, args: tuple[Type | None, ...], attrs: Attr
         InvalidModelError: Wrong number of arguments, wrong attributes, or layouts that do not fit.
     """
     count = _ARGUMENTS.get(name, 1)
-    if len(args) != count:
-        raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected {count}")
+    least = 1 if name == SIMULATED_QUANTIZE else count
+    if not least <= len(args) <= count:
+        wanted = str(count) if least == count else f"{least} to {count}"
+        raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected {wanted}")
     expected = _ATTRIBUTES.get(name, ())
     if name == "on_device":
         _check_flags(attrs)

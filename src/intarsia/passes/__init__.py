@@ -1,5 +1,6 @@
 """Heuristic graph passes, one per file: `IRModule -> IRModule`, decided by rule (DESIGN section 1)."""
 
+from intarsia.passes.annotate_quantization import AnnotateQuantization
 from intarsia.passes.annotate_target import AnnotateTarget
 from intarsia.passes.backward_fold_scale_axis import BackwardFoldScaleAxis
 from intarsia.passes.bind_dims import BindDims, bind_sizes, name_dims
@@ -31,6 +32,7 @@ from intarsia.passes.pipelines import default_heuristic, experiment_heuristic
 from intarsia.passes.plan_devices import PlanDevices
 from intarsia.passes.plan_devices_lite import PlanDevicesLite
 from intarsia.passes.print_ir import PrintIR
+from intarsia.passes.realize_quantization import RealizeQuantization
 from intarsia.passes.recurrent_to_scan import RecurrentToScan
 from intarsia.passes.refine_states import RefineStates
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
@@ -44,6 +46,7 @@ from intarsia.passes.to_mixed_precision import ToMixedPrecision
 from intarsia.passes.unroll_loops import UnrollLoops
 
 __all__ = [
+    "AnnotateQuantization",
     "AnnotateTarget",
     "BackwardFoldScaleAxis",
     "BindDims",
@@ -73,6 +76,7 @@ __all__ = [
     "PlanDevices",
     "PlanDevicesLite",
     "PrintIR",
+    "RealizeQuantization",
     "RecurrentToScan",
     "RefineStates",
     "RemoveUnusedFunctions",

@@ -27,6 +27,7 @@ from intarsia.op.operator_facts import OperatorTrait, OpPatternKind
 from intarsia.op.operator_table import facts_of, op_pattern
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.purity import is_random
+from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE
 from intarsia.passes.rules.tuple_field import tuple_field
 from intarsia.support.errors import ExecutionError
 from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, register_pass
@@ -43,7 +44,9 @@ _FAST = frozenset(
     {OpPatternKind.ELEMWISE, OpPatternKind.BROADCAST, OpPatternKind.INJECTIVE, OpPatternKind.COMM_REDUCE}
 )
 _FAST_PRODUCTS = frozenset({"MatMul", "Gemm", "Einsum"})
-_PLACEMENTS = frozenset({"on_device", "device_copy"})
+_ANNOTATIONS = frozenset({"on_device", "device_copy", SIMULATED_QUANTIZE})
+"""Operators of the domain "intarsia" that say something about a constant."""
+
 _DEQUANTIZING = frozenset({"DequantizeLinear"})
 
 
@@ -57,9 +60,10 @@ class FoldConstant(FunctionPass, opt_level=2, required=("InferType",)):
     * An If whose condition is constant, by its branch; a field of a written-out tuple, by the field.
 
     Random operators are never evaluated, nor Loop, Scan and SequenceMap, nor calls of functions, nor the
-    operators that place a value on a device, nor DequantizeLinear: toolchains that compute with quantized
-    weights look for it. Operators that the reference computes in Python loops are evaluated up to
-    `LARGEST_SLOW` elements. Variables are not looked through: ToGraphNormalForm does that.
+    operators that place a value on a device or annotate it with a quantisation, nor DequantizeLinear:
+    toolchains that compute with quantized weights look for it. Operators that the reference computes in
+    Python loops are evaluated up to `LARGEST_SLOW` elements. Variables are not looked through:
+    ToGraphNormalForm does that.
 
     Before:
         def @main(%x: Tensor[(2, 3), float32]) {
@@ -153,7 +157,7 @@ class _Folding:
 
 def _is_kept(call: Call) -> bool:
     assert isinstance(call.op, Op)
-    kept = _PLACEMENTS if call.op.domain == INTARSIA_DOMAIN else _DEQUANTIZING
+    kept = _ANNOTATIONS if call.op.domain == INTARSIA_DOMAIN else _DEQUANTIZING
     return is_random(call) or call.op.name in kept
 
 

@@ -54,6 +54,16 @@ def test_shapes_are_read_back() -> None:
     assert parse_shape_words([text]).shapes == {"x": (1, 3)}
 
 
+def test_calibration_is_read_back() -> None:
+    assert flags(calibration="x.npz", max_drop=0.01, metric="cosine")[2:] == [
+        ("--calibration", "x.npz"),
+        ("--max-drop", "0.01"),
+        ("--metric", "cosine"),
+    ]
+    (note,) = run_request(**PLAIN, calibration={"x": np.zeros(3)}).notes
+    assert note == "calibration arrays were given, which a report does not contain"
+
+
 def test_what_flags_do_not_say_is_noted() -> None:
     changes = {"shapes": {"x": ("n", 3)}, "inputs": {"x": np.zeros(3)}, "partitions": False}
     request = run_request(**{**PLAIN, **changes})

@@ -69,6 +69,39 @@ def tune(
             "error, narrower types and less accurate algorithms are tried too.",
         ),
     ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(
+            "--calibration",
+            metavar="PATH",
+            help="FILE.npz or a folder with inputs to quantise by, or random: 8-bit integers are tried too, "
+            "within --tolerance or --max-drop.",
+        ),
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(
+            "--max-drop",
+            metavar="D",
+            help="Largest allowed drop of the metric on calibration inputs that are held back.",
+        ),
+    ] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Metric of --max-drop: top-1 (by labels in --calibration, else by float32) or cosine.",
+        ),
+    ] = "top-1",
+    front: Annotated[
+        bool,
+        typer.Option(
+            "--front",
+            help="With --calibration, also measure programs with half and a quarter of the error of int8: "
+            "the table then lists latency against error.",
+        ),
+    ] = False,
     plan: Annotated[
         str | None,
         typer.Option(
@@ -212,6 +245,10 @@ def tune(
             cluster=cluster,
             exact=exact,
             tolerance=tolerance,
+            calibration=calibration,
+            max_drop=max_drop,
+            metric=metric,
+            front=front,
             pipeline=pipeline,
             passes=deciding,
             schedules=schedules,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from intarsia.measure.candidate_kind import instantiate
-from intarsia.measure.judge.accuracy import error_bound
+from intarsia.measure.judge.accuracy import judged_trials
 from intarsia.measure.judge.trials import Trial
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.whole_run import run_arrays
@@ -25,20 +25,17 @@ def winner_errors(
         trials: Input sets with the gates of their results.
     """
     program = instantiate(winner.workload.module, winner.target, winner.candidate)
-    return output_errors(executable, trials, error_bound(program))
+    return output_errors(executable, judged_trials(trials, program))
 
 
-def output_errors(
-    executable: Executable, trials: Sequence[Trial], bound: float | None
-) -> tuple[OutputDeviation, ...]:
+def output_errors(executable: Executable, trials: Sequence[Trial]) -> tuple[OutputDeviation, ...]:
     """Run an executable on each input set, and return the error of each output.
 
     Args:
         executable: The winner.
         trials: Input sets with the gates of their results.
-        bound: Allowed error as a fraction of the norm, if the program has one.
     """
-    return tuple(record for trial in trials for record in _errors(executable, trial.loosened(bound)))
+    return tuple(record for trial in trials for record in _errors(executable, trial))
 
 
 def _errors(executable: Executable, trial: Trial) -> Iterator[OutputDeviation]:

@@ -49,6 +49,7 @@ from intarsia.op.intarsia_ops import layout_permutation
 from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import type_to_proto
 from intarsia.op.opset import INTARSIA_DOMAIN
+from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.support.free_names import NameSupply
@@ -56,8 +57,8 @@ from intarsia.support.free_names import NameSupply
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-_WITHOUT_EQUIVALENT = frozenset({COUNTED_BOXES, COUNTED_INDICES, TREE_ENSEMBLE})
-"""Operators that only native has, which introduces them itself."""
+_WITHOUT_EQUIVALENT = frozenset({COUNTED_BOXES, COUNTED_INDICES, SIMULATED_QUANTIZE, TREE_ENSEMBLE})
+"""Operators that ONNX cannot express by one node: native introduces them, or passes that quantise."""
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ it is built and checked, and no other program is judged by it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from io import StringIO
 from itertools import takewhile
 from typing import Final
@@ -15,9 +16,11 @@ from typing import Final
 from intarsia.ir import IRModule, with_module_fields
 from intarsia.ir.parser import parse_module
 from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.trials import Trial
 from intarsia.support.errors import UsageError
 
 _ATTRIBUTE: Final = "error_bound"
+_CALIBRATED: Final = "calibrated"
 
 
 def with_error_bound(mod: IRModule, bound: float) -> IRModule:
@@ -44,10 +47,30 @@ def error_bound(mod: IRModule) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def error_bound_of_text(text: str) -> float | None:
-    """Return the error bound of a program's text, of which only the head is parsed."""
+def as_calibrated(mod: IRModule) -> IRModule:
+    """Return a program that is right for inputs like those it was calibrated on only: others are clipped."""
+    return with_module_fields(mod, attrs=mod.attrs.updated(**{_CALIBRATED: True}))
+
+
+def judged_trials(trials: Sequence[Trial], program: IRModule) -> list[Trial]:
+    """Return the input sets that a program is judged by, with its error bound if it has one.
+
+    A calibrated program is judged by the first set alone: the user's, or else ordinary numbers. Sets with
+    outliers of a thousand show faults of engines, but are nothing that the program was calibrated for.
+
+    Args:
+        trials: Input sets of the workload.
+        program: The program, or a program of the same attributes.
+    """
+    bound = error_bound(program)
+    kept = trials[:1] if program.attrs.get(_CALIBRATED) is True else trials
+    return [trial.loosened(bound) for trial in kept]
+
+
+def head_of_text(text: str) -> IRModule:
+    """Return a program with the attributes of a program's text, of which only the head is parsed."""
     head = "".join(takewhile(lambda line: line.startswith("#["), StringIO(text)))
-    return error_bound(parse_module(head)) if _ATTRIBUTE in head else None
+    return parse_module(head) if _ATTRIBUTE in head or _CALIBRATED in head else IRModule({})
 
 
 def bounded(gate: Gate, bound: float | None) -> Gate:

@@ -161,4 +161,13 @@ def _intarsia_operators() -> tuple[type[OpRun], ...]:
 
             return (tree_ensemble_value(*args, aggregate=aggregate, n_targets=n_targets),)
 
-    return on_device, device_copy, layout_transform, tree_ensemble
+    class simulated_quantize(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, *facts: Any, axis: int = -1, **_: Any) -> tuple[Any]:
+            from intarsia.op.simulated_quantize_op import simulated_quantize_value
+
+            scale, zero_point = (*facts, None, None)[:2]
+            return (simulated_quantize_value(x, scale, zero_point, axis),)
+
+    return on_device, device_copy, layout_transform, simulated_quantize, tree_ensemble

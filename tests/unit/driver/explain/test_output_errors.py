@@ -23,7 +23,7 @@ def test_a_right_program_has_a_row_for_each_input_set() -> None:
     module = program()
     trials = trials_for(module, random_inputs(module["main"]))
     with build(instantiate(module, REFERENCE_TARGET, WHOLE)) as executable:
-        records = output_errors(executable, trials, None)
+        records = output_errors(executable, trials)
     assert [record.inputs for record in records] == [trial.name for trial in trials]
     assert {(record.verdict, record.max_abs) for record in records} == {("right", 0.0)}
     assert records[0].judge == trials[0].gate.reference
@@ -36,7 +36,7 @@ def test_a_wrong_program_is_wrong_on_the_inputs_that_show_it() -> None:
     wrong = IRModule.from_expr(Function((x,), x))
     for candidate, verdicts in ((other, {"right"}), (wrong, {"wrong"})):
         with build(instantiate(candidate, REFERENCE_TARGET, WHOLE)) as executable:
-            records = output_errors(executable, trials, None)
+            records = output_errors(executable, trials)
         shown = {
             record.verdict
             for record, trial in zip(records, trials, strict=True)

@@ -11,7 +11,7 @@ from tests.unit.measure.quick_testbed import small_program
 from intarsia.ir import Attrs, with_module_fields
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.measure.judge.accuracy import bounded, error_bound, error_bound_of_text, with_error_bound
+from intarsia.measure.judge.accuracy import bounded, error_bound, head_of_text, with_error_bound
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.tolerance import EXACT, Tolerance
 from intarsia.support.errors import UsageError
@@ -21,14 +21,14 @@ def test_the_bound_goes_with_the_program_and_its_text() -> None:
     mod = with_error_bound(small_program(), 0.01)
     printed = print_module(mod)
     assert error_bound(parse_module(printed.text, printed.constants)) == 0.01
-    assert error_bound_of_text(printed.text) == 0.01
+    assert error_bound(head_of_text(printed.text)) == 0.01
 
 
 def test_other_programs_have_none() -> None:
     named = with_module_fields(small_program(), attrs=Attrs({"name": "error_bound=1"}))
     assert error_bound(named) is None
-    assert error_bound_of_text(str(named)) is None
-    assert error_bound_of_text("") is None
+    assert error_bound(head_of_text(str(named))) is None
+    assert error_bound(head_of_text("")) is None
 
 
 def test_the_smaller_bound_holds() -> None:

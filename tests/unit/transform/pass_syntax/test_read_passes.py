@@ -39,6 +39,9 @@ from intarsia.tune.strategy import Beam, EvolutionarySearch, SearchLimits
 DEVICES: Final = tuple(f'VirtualDevice(cpu:{number}, target="cpu -toolchain=reference")' for number in (0, 1))
 VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("BindDims", "sizes"): ("batch=2", "a b=0"),
+    ("CalibrateQuantization", "method"): "entropy",
+    ("CalibrateQuantization", "percentile"): 99.5,
+    ("CalibrateQuantization", "record"): '{"0":[-1.0,2.5]}',
     ("SpecializeSizes", "sizes"): ("batch=2", "a b=0"),
     ("SpecializeSizes", "target"): "cpu -toolchain=native",
     ("CacheInPlace", "capacities"): (16, 32),
@@ -56,6 +59,9 @@ VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("TuneFlags", "flags"): ("prefetch",),
     ("TuneLibraries", "least_share"): 0.5,
     ("TuneRewrite", "rules"): ("product_as_gemm",),
+    ("TuneQuantization", "layers"): ("all", "0 3"),
+    ("TuneQuantization", "method"): "mse",
+    ("TuneQuantization", "record"): '{"0":[-1.0,2.5]}',
     ("TuneSchedule", "least_share"): 0.5,
     ("TuneSchedule", "share"): 0.75,
     ("TuneSchedule", "target"): "cpu -toolchain=native -threads=2",

@@ -1,0 +1,305 @@
+"""Preparation of quantisation in a run: scales from the user's inputs, and errors on inputs held back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy.typing as npt
+
+from intarsia.driver.baselines import engines, whole_name
+from intarsia.ir import IRModule
+from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.inputs import random_inputs
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.passes import AnnotateQuantization
+from intarsia.support.errors import IntarsiaError, UsageError
+from intarsia.target import Target
+from intarsia.transform import Pass
+from intarsia.tune.contest.entrant import Entrant
+from intarsia.tune.passes import TuneQuantization
+from intarsia.tune.passes.tune_quantization import ALL
+from intarsia.tune.quantise.calibrate_quantization import calibrate, with_scales
+from intarsia.tune.quantise.calibration_inputs import CalibrationInputs, calibration_of, read_calibration
+from intarsia.tune.quantise.calibration_record import CalibrationRecord
+from intarsia.tune.quantise.layer_choice import LayerChoice, choose_layers
+from intarsia.tune.quantise.layer_errors import layer_errors
+from intarsia.tune.quantise.layer_times import precision_problem
+from intarsia.tune.quantise.output_error import Metric, OutputError, Outputs, measure_error, metric_of
+from intarsia.tune.quantise.precision_problem import PrecisionProblem
+from intarsia.tune.quantise.program_runner import running_program
+from intarsia.tune.quantise.quantised import in_integers, simplified_program
+from intarsia.tune.tuned_candidate import tuned_candidate
+
+Array = npt.NDArray[Any]
+CalibrationArgument: TypeAlias = str | PathLike[str] | Mapping[str, Array]
+"""FILE.npz or a folder of such files, arrays by input name, or "random"."""
+
+RANDOM: Final = "random"
+_RANDOM_SETS: Final = 8
+_FRONT: Final = (2.0, 4.0)
+"""Fractions of the largest error that programs of the front have, as divisors: 6 and 12 dB less."""
+
+_SENSITIVITY_SETS: Final = 2
+"""Input sets on which the error of each layer alone is measured: one run for each layer and set."""
+
+TIMED_TOOLCHAINS: Final = ("openvino", "onnxruntime")
+"""Toolchains that layers are timed on; native takes seconds to compile each of them."""
+
+_METHODS: Final = ("minmax", "mse")
+"""Calibrators that are tried; that with the least error on the calibration inputs is used."""
+
+_ENGINES_DIFFER: Final = 1.5
+"""Factor of the measured error for the bound of a program that was accepted by its metric.
+
+Right integer programs differ by steps of rounding, so that no two engines have the same error."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBudget:
+    """How much worse than float32 a program may be.
+
+    Attributes:
+        tolerance: Largest error, as a fraction of the norm of an output; None for no limit but `max_drop`.
+        max_drop: Largest drop of the metric; None for none.
+        metric: The metric: "top-1", "cosine", or a function.
+    """
+
+    tolerance: float | None
+    max_drop: float | None
+    metric: str | Metric = "top-1"
+
+    @property
+    def measured_metric(self) -> Metric | None:
+        """The metric, if it limits anything."""
+        return None if self.max_drop is None else metric_of(self.metric)
+
+    def allows(self, error: OutputError) -> bool:
+        """Whether a program with this error may be chosen."""
+        fits = self.tolerance is None or error.relative <= self.tolerance
+        return fits and (self.max_drop is None or error.drop <= self.max_drop)
+
+    def bound(self, error: OutputError) -> float:
+        """Return the error bound of a program that was accepted with this error."""
+        return self.tolerance if self.tolerance is not None else max(1e-6, _ENGINES_DIFFER * error.relative)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantisation:
+    """What quantisation adds to a run.
+
+    Attributes:
+        passes: Tuning passes to run before the others; none if nothing can be quantised within the budget.
+        inputs: Input arrays that candidates are measured and judged on.
+        notes: Sentences for people: which error was measured on which inputs.
+    """
+
+    passes: tuple[Pass, ...] = ()
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def check_quantisation(
+    calibration: CalibrationArgument | None, tolerance: float | None, max_drop: float | None, *, exact: bool
+) -> None:
+    """Check the options of quantisation.
+
+    Raises:
+        UsageError: There are calibration inputs without a budget of errors, a budget without them, or exact
+            results are required.
+    """
+    if max_drop is not None and not max_drop >= 0:
+        raise UsageError(f"the largest drop is {max_drop}, expected 0 or more")
+    if calibration is None:
+        if max_drop is not None:
+            raise UsageError(
+                "a largest drop of a metric is given, but no inputs to measure it on",
+                help="give calibration inputs: --calibration FILE.npz",
+            )
+        return
+    if exact:
+        raise UsageError("exact results are required, but calibration is for narrower types")
+    if tolerance is None and max_drop is None:
+        raise UsageError(
+            "calibration inputs are given, but not how large errors may be",
+            help="give --tolerance 0.05 for errors of 5 % of an output, or --max-drop 0.01 for 1 % accuracy",
+        )
+
+
+def prepare_quantisation(
+    module: IRModule,
+    calibration: CalibrationArgument,
+    budget: ErrorBudget,
+    seed: int,
+    on_note: Callable[[str], object],
+    targets: Sequence[Target] = (),
+    *,
+    front: bool = False,
+) -> Quantisation:
+    """Calibrate a program on half of the inputs, and measure its error in integers on the other half.
+
+    Args:
+        module: The program.
+        calibration: Input sets.
+        budget: Limits of the error.
+        seed: Seed of random inputs.
+        on_note: Function that is called with each note.
+        targets: Targets of the run; times of layers are measured on their toolchains.
+        front: Whether programs with smaller errors are offered as well.
+
+    Raises:
+        InputError: The inputs cannot be read, or do not fit the program.
+        UsageError: A value is not finite on a calibration input.
+        ExecutionError: No toolchain runs the program.
+    """
+    data = _read(module, calibration, seed)
+    notes: list[str] = []
+
+    def note(text: str) -> None:
+        notes.append(text)
+        on_note(text)
+
+    if calibration == RANDOM:
+        note("calibrated on random inputs: errors on real inputs will differ; give --calibration FILE.npz")
+    used, held_back = data.split()
+    simplified = simplified_program(module)
+    annotated = AnnotateQuantization()(simplified)
+    if annotated is simplified:
+        note("nothing to quantise: the model has no convolution or product with constant weights")
+        return Quantisation((), held_back.inputs[0], tuple(notes))
+    method, record = _calibrate(simplified, annotated, used)
+    expected = _results(simplified, held_back)
+
+    def measure(layers: frozenset[int]) -> OutputError:
+        with running_program(in_integers(simplified, record, sorted(layers), method)) as run:
+            return measure_error(run, held_back, expected, budget.measured_metric)
+
+    error = measure(frozenset())
+    sets = f"{len(held_back.inputs)} input sets of {data.source}"
+    sets += f" ({len(used.inputs)} used to calibrate, {method})"
+    drop = "" if budget.max_drop is None else f", a drop of {error.drop:.3g}"
+    is_allowed = budget.allows(error)
+    fate = "" if is_allowed else ", more than is allowed: it is not tried"
+    note(f"int8 has an error of {error.relative:.3g} ({error.decibels:.1f} dB){drop} on {sets}{fate}")
+    offered = [(ALL, error)] if is_allowed else []
+    if front or not is_allowed:
+        search = _LayerSearch(with_scales(annotated, record, method), used, budget, error, measure)
+        offered += search.choices(engines(targets), front=front, note=note)
+    if not offered:
+        return Quantisation((), held_back.inputs[0], tuple(notes))
+    bound = max(budget.bound(choice_error) for _, choice_error in offered)
+    layers = tuple(dict.fromkeys(text for text, _ in offered))
+    passes = (TuneQuantization(tolerance=bound, record=record.text, method=method, layers=layers),)
+    return Quantisation(passes, held_back.inputs[0], tuple(notes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LayerSearch:
+    """The search for layers to compute in integers.
+
+    Attributes:
+        calibrated: Program with calibrated annotations of all layers.
+        data: Calibration inputs.
+        budget: Limits of the error.
+        error: Error with all layers in integers.
+        measure: Function that measures the error of a program with some layers in integers.
+    """
+
+    calibrated: IRModule
+    data: CalibrationInputs
+    budget: ErrorBudget
+    error: OutputError
+    measure: Callable[[frozenset[int]], OutputError]
+
+    def choices(
+        self, targets: Sequence[Target], *, front: bool, note: Callable[[str], object]
+    ) -> list[tuple[str, OutputError]]:
+        """Return sets of layers as text, with their errors, for each toolchain that layers are timed on."""
+        timed = [name for name in TIMED_TOOLCHAINS if name in {target.toolchain for target in targets}]
+        if not timed:
+            return []
+        errors = layer_errors(self.calibrated, self.data.inputs[:_SENSITIVITY_SETS])
+        choices: list[tuple[str, OutputError]] = []
+        for toolchain in timed:
+            try:
+                problem = precision_problem(self.calibrated, errors, toolchain)
+                chosen = [self._choice(problem, budget) for budget in self._budgets(front=front)]
+            except IntarsiaError as error:
+                note(f"layers were not chosen by their times on {toolchain}: {error.problem}")
+                continue
+            for choice in chosen:
+                if choice is not None and len(choice.layers) < len(errors):
+                    text = f"int8 in {len(choice.layers)} of {len(errors)} layers, by times on {toolchain}"
+                    note(f"{text}: error {choice.error.relative:.3g} ({choice.error.decibels:.1f} dB)")
+                    choices.append((" ".join(map(str, sorted(choice.layers))), choice.error))
+        return choices
+
+    def _budgets(self, *, front: bool) -> list[float]:
+        """Return the largest errors to choose for: that of the user, and halves of it."""
+        largest = self.error.relative if self.budget.allows(self.error) else self.budget.tolerance
+        start = self.error.relative / 2 if largest is None else largest
+        first = [] if self.budget.allows(self.error) else [start]
+        return [*first, *(start / part for part in _FRONT)] if front else first
+
+    def _choice(self, problem: PrecisionProblem, budget: float) -> LayerChoice | None:
+        def is_allowed(error: OutputError) -> bool:
+            return self.budget.allows(error) and error.relative <= budget
+
+        return choose_layers(problem, budget, self.measure, is_allowed)
+
+
+def quantised_entrants(
+    workload: Workload, targets: Sequence[Target], passes: Sequence[Pass]
+) -> list[Entrant]:
+    """Return each toolchain alone with layers in integers, as passes of a run offer it.
+
+    They are measured in any case: a toolchain that is slow in float32 may be the fastest in integers.
+
+    Args:
+        workload: The model, with its inputs.
+        targets: Targets that may run it.
+        passes: Passes of the run.
+    """
+    offered = [item.decisions() for item in passes if isinstance(item, TuneQuantization)]
+    return [
+        Entrant(
+            f"{whole_name(target)} {name}",
+            MeasureInput(workload, target, tuned_candidate((decision,), WHOLE)),
+        )
+        for target in engines(targets)
+        for decisions in offered
+        for name, decision in decisions.items()
+    ]
+
+
+def _read(module: IRModule, calibration: CalibrationArgument, seed: int) -> CalibrationInputs:
+    main = module["main"]
+    if isinstance(calibration, Mapping):
+        return calibration_of(calibration, main)
+    if calibration == RANDOM:
+        sets = tuple(random_inputs(main, seed + number) for number in range(_RANDOM_SETS))
+        return CalibrationInputs(sets, (), "random inputs")
+    return read_calibration(Path(calibration), main)
+
+
+def _calibrate(
+    simplified: IRModule, annotated: IRModule, data: CalibrationInputs
+) -> tuple[str, CalibrationRecord]:
+    """Return the calibrator with the least error on the calibration inputs, and its ranges."""
+    expected = _results(simplified, data)
+    tried: list[tuple[float, str, CalibrationRecord]] = []
+    for method in _METHODS:
+        # Read from its text, as workers do: means have fewer digits there.
+        record = CalibrationRecord.from_text(calibrate(annotated, data.inputs, method).text)
+        with running_program(in_integers(simplified, record, (), method)) as run:
+            tried.append((measure_error(run, data, expected, None).relative, method, record))
+    _, method, record = min(tried, key=lambda item: item[0])
+    return method, record
+
+
+def _results(program: IRModule, data: CalibrationInputs) -> list[Outputs]:
+    with running_program(program) as run:
+        return [run(inputs) for inputs in data.inputs]

@@ -1,0 +1,111 @@
+"""Errors of a program in integers against float32, on the inputs of a user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.support.errors import UsageError
+from intarsia.tune.quantise.calibration_inputs import CalibrationInputs
+from intarsia.tune.quantise.program_runner import ProgramRunner
+
+Array = npt.NDArray[Any]
+Outputs = Sequence[Array]
+
+Metric: TypeAlias = Callable[[Outputs, Outputs, Array | None], float]
+"""Function of outputs, those of float32, and labels or None; larger is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputError:
+    """The error of a program.
+
+    Attributes:
+        relative: Largest RMS error of an output on an input set, as a fraction of the output's RMS.
+        drop: Metric of float32 minus that of the program; 0 without a metric.
+    """
+
+    relative: float
+    drop: float = 0.0
+
+    @property
+    def decibels(self) -> float:
+        """Ratio of the power of the signal to that of the noise."""
+        return -20 * math.log10(self.relative) if self.relative > 0 else math.inf
+
+
+def top_1(outputs: Outputs, expected: Outputs, labels: Array | None) -> float:
+    """Return the share of examples whose largest output is that of the label; without labels, of float32."""
+    wanted = np.argmax(expected[0], axis=-1) if labels is None else labels
+    return float(np.mean(np.argmax(outputs[0], axis=-1).reshape(-1) == np.reshape(wanted, -1)))
+
+
+def cosine(outputs: Outputs, expected: Outputs, labels: Array | None) -> float:  # noqa: ARG001  # of all metrics
+    """Return the cosine of the angle between the first output and that of float32."""
+    left, right = (np.ravel(array).astype(np.float64) for array in (outputs[0], expected[0]))
+    size = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return float(left @ right) / size if size else 1.0
+
+
+METRICS: Final[Mapping[str, Metric]] = MappingProxyType({"top-1": top_1, "cosine": cosine})
+"""Metrics by name."""
+
+
+def metric_of(metric: str | Metric) -> Metric:
+    """Return a metric of a name, or the function that is given.
+
+    Raises:
+        UsageError: There is no such metric.
+    """
+    if callable(metric):
+        return metric
+    if metric not in METRICS:
+        raise UsageError(
+            f"unknown metric {metric!r}", help=f"there are: {', '.join(METRICS)}, or a Python function"
+        )
+    return METRICS[metric]
+
+
+def relative_error(expected: Outputs, actual: Outputs) -> float:
+    """Return the largest RMS error of an output, as a fraction of its RMS; infinite if one is not finite."""
+    return max(map(_relative, expected, actual), default=0.0)
+
+
+def _relative(expected: Array, actual: Array) -> float:
+    if expected.dtype.kind not in "fV":
+        return 0.0
+    wide = expected.astype(np.float64)
+    difference = wide - actual.astype(np.float64)
+    if not np.isfinite(difference).all():
+        return math.inf
+    size, error = (
+        float(np.sqrt(np.mean(array * array))) if array.size else 0.0 for array in (wide, difference)
+    )
+    return error / size if size else (math.inf if error else 0.0)
+
+
+def measure_error(
+    run: ProgramRunner, data: CalibrationInputs, expected: Sequence[Outputs], metric: Metric | None
+) -> OutputError:
+    """Run a program on input sets, and return its error.
+
+    Args:
+        run: Function that runs the program.
+        data: The input sets.
+        expected: Results of float32 for each set.
+        metric: Metric whose drop is measured, as the mean over the sets; None for none.
+    """
+    relative, drops = 0.0, []
+    for number, inputs in enumerate(data.inputs):
+        outputs, wanted = run(inputs), expected[number]
+        relative = max(relative, relative_error(wanted, outputs))
+        if metric is not None:
+            labels = data.labels[number] if data.labels else None
+            drops.append(metric(wanted, wanted, labels) - metric(outputs, wanted, labels))
+    return OutputError(relative, float(np.mean(drops)) if drops else 0.0)
