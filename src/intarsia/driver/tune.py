@@ -79,9 +79,10 @@ def tune(
         example_inputs: Inputs of a model of PyTorch, as for `from_torch`; candidates are verified and
             measured on them.
         dynamic_shapes: Dynamic dimensions of a model of PyTorch, as for `from_torch`.
-        budget: Time for the search and the race, in seconds or as text ("90s", "5m"). With 0 nothing is
-            searched: the model gets the best decisions that an earlier run with this database has found for
-            it, or for the same model with other weights.
+        budget: Wall time of the run, in seconds or as text ("90s", "5m"). Each toolchain alone is measured
+            in any case; the search and the race get what is left then. With 0 nothing is searched: the model
+            gets the best decisions that an earlier run with this database has found for it, or for the same
+            model with other weights.
         trials: Maximum number of measured candidates; None for all.
         targets: Targets to compare, as targets, their texts or names of toolchains; None for every
             registered toolchain.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -153,7 +152,6 @@ class TuneSchedule(TuningPass, opt_level=0):
         if seconds:
             control.report(ScheduleSearchStart())
         seconds_in_program = _time_in_program(tasks, unchanged, ctx) if seconds else {}
-        begun = time.monotonic()
         logs = ScheduleLogs(
             this_host(),
             database,
@@ -168,7 +166,7 @@ class TuneSchedule(TuningPass, opt_level=0):
         log, rows = logs.make(tasks, seconds_in_program)
         if judge is not None:
             # The search measures too: its time counts against the budget like that of candidates.
-            judge.measurer.spent += time.monotonic() - begun
+            judge.measurer.count_elapsed()
         ctx.node.notes.append(ScheduleRows(rows))
         return log.digest if len(log) else ""
 
