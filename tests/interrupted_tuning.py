@@ -161,7 +161,7 @@ def interruptible(folder: Path, moments: Moments) -> Iterator[None]:
     """Moments come wherever something is measured, kept, told, or tuned."""
     testbed = PlannedTestbed(folder, moments)
     with (
-        patch("intarsia.driver.tune._testbed", lambda *_: testbed),
+        patch("intarsia.driver.tuning_job._testbed", lambda *_: testbed),
         patch("intarsia.driver.tune_run.Measurer", planned_measurer),
         patch.object(Database, "commit", moments.around(Database.commit, "a record is kept")),
         patch.object(Database, "keep_run", moments.around(Database.keep_run, "the run is kept")),
