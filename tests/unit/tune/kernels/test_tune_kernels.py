@@ -213,6 +213,18 @@ def test_fewer_operations_do_not_beat_the_bytes() -> None:
     assert replace(times, roofline=None).most_saved(question) == pytest.approx(30.0)
 
 
+def test_a_bandwidth_that_a_larger_kernel_exceeds_was_measured_too_low() -> None:
+    large, small = sorted(groups(), key=lambda group: -group.bytes_moved)[:2]
+    roofline = Roofline(1e30, large.bytes_moved / 120.0, 0)  # the large one would take 120 s at least
+    bound = 120.0 * small.bytes_moved / large.bytes_moved
+    for took, share in ((60.0, 0.5), (120.0, 1.0), (240.0, 1.0)):
+        seconds = {large.key: took, small.key: bound + 1.0}
+        times = KernelTimes(seconds, {large.key: large, small.key: small}, roofline)
+        question = KernelQuestion("form", (small.key,), {}, has_less_work=True)
+        least = min(0.5 * (bound + 1.0), bound + 1.0 - share * bound)
+        assert times.most_saved(question) == pytest.approx(least, rel=1e-3, abs=1e-3)
+
+
 def test_what_saves_nothing_alone_is_not_tried_on_the_program() -> None:
     tuned = TuneFusionBorders()
     table = TimedTable(seconds=seconds(tuned, (60.0, 61.0), (0.3,), (10.0,)))
