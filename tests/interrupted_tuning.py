@@ -23,7 +23,7 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.racing import Race
 from intarsia.measure.runner import Raced
-from intarsia.measure.testbed import Measured
+from intarsia.measure.testbed import Measured, Testbed
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.op import call
 from intarsia.runtime.executable import Executable
@@ -134,6 +134,11 @@ def planned(item: MeasureInput) -> Outcome:
     return Outcome(costs=(1e-3 * gain * (1 + number % 1000 / 2000),) * 6, max_error=0.0)
 
 
+def planned_measurer(testbed: Testbed, database: Database | None, **options: Any) -> Measurer:
+    """Return a measurer for which no time passes but what the testbed plans, however busy this machine is."""
+    return Measurer(testbed, database, **{**options, "clock": lambda: 0.0, "earlier": 0.0})
+
+
 def layered(layers: int = 3) -> IRModule:
     """Equal layers of parallel convolutions, and two products of one value."""
     value: Expr = (x := Var("x", checked_type=TensorType((1, 4, 6, 6), DType.FLOAT32)))
@@ -156,7 +161,8 @@ def interruptible(folder: Path, moments: Moments) -> Iterator[None]:
     """Moments come wherever something is measured, kept, told, or tuned."""
     testbed = PlannedTestbed(folder, moments)
     with (
-        patch("intarsia.driver.tune._testbed", lambda *_: testbed),
+        patch("intarsia.driver.tuning_job._testbed", lambda *_: testbed),
+        patch("intarsia.driver.tune_run.Measurer", planned_measurer),
         patch.object(Database, "commit", moments.around(Database.commit, "a record is kept")),
         patch.object(Database, "keep_run", moments.around(Database.keep_run, "the run is kept")),
         patch.object(

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "zoo:mnist",
         *TARGETS,
         "--budget",
-        "30s",
+        "60s",
         "--until-proven",  # a busy machine lets an engine seem too slow for parts of its own
         "--passes",
         "none",
@@ -167,7 +167,7 @@ def test_one_engine_is_explained_without_a_search() -> None:
 
 def test_the_tree_of_what_tuning_passes_tried() -> None:
     # A busy machine needs the time for both passes.
-    limits = ("--budget", "20s", "--until-proven")
+    limits = ("--budget", "60s", "--until-proven")
     command = ["tune", "zoo:mnist", "--target", "onnxruntime", *limits, "--database", "traced.db"]
     assert within([*command, "--passes", "TunePipeline,TuneLayout", "-o", "traced.intarsia"]).code == 0
     document = explained("traced.intarsia", "--trace")

@@ -32,7 +32,7 @@ TUNE = (
     "--target",
     "reference",
     "--budget",
-    "1",
+    "20",
     "-o",
     "m.intarsia",
 )

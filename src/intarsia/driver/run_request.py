@@ -6,74 +6,54 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from intarsia.measure.sizes.dim_sizes import DimSizes, SizesArgument
+from intarsia.driver.dynamic_mode import DynamicMode
+from intarsia.driver.tune_options import TuneOptions
+from intarsia.measure.sizes.dim_sizes import DimSizes
 from intarsia.report.run_records import RunRequest
 from intarsia.support.version import VERSION
 from intarsia.target import Target
-from intarsia.transform import Pass
 
 
-def run_request(
-    *,
-    budget: str | float,
-    seed: int,
-    trials: int | None,
-    targets: Sequence[Target | str] | Target | str | None,
-    threads: int | None,
-    shapes: Mapping[str, Sequence[int | str]] | None,
-    dims: Mapping[str, SizesArgument] | None,
-    pipeline: str | None,
-    passes: Sequence[Pass | str] | None,
-    tolerance: float | None,
-    inputs: Mapping[str, Any] | None,
-    partitions: bool,
-    calibration: object = None,
-    max_drop: float | None = None,
-    metric: object = None,
-    **switches: object,
-) -> RunRequest:
-    """Return the request of a run.
-
-    Args:
-        budget: Time of the run, as `tune` takes it.
-        seed: Random seed.
-        trials: Maximum number of measured candidates.
-        targets: Targets to compare; None for all.
-        threads: Number of threads.
-        shapes: Shapes of inputs.
-        dims: Sizes of symbolic dimensions.
-        pipeline: Name of a pipeline.
-        passes: Tuning passes.
-        tolerance: Allowed error.
-        calibration: Inputs to quantise by: a path, or arrays.
-        max_drop: Allowed drop of the metric.
-        metric: Name of the metric, or a function.
-        inputs: Input arrays.
-        partitions: Whether toolchains may run parts.
-        switches: Further options of `tune` by name; those that are false or None are left out.
-    """
-    values: list[tuple[str, object]] = [("budget", _budget_text(budget)), ("seed", seed), ("trials", trials)]
+def run_request(options: TuneOptions) -> RunRequest:
+    """Return the request of a run; switches that are off are left out."""
+    values: list[tuple[str, object]] = [
+        ("budget", _budget_text(options.budget)),
+        ("seed", options.seed),
+        ("trials", options.trials),
+    ]
+    targets = options.targets
     listed = [targets] if isinstance(targets, Target | str) else targets or ()
     values += [("target", str(target)) for target in listed]
-    values += [("threads", threads), *(("shape", text) for text in _shapes(shapes or {}))]
-    values += [("shape", _dim_text(name, DimSizes.read(name, sizes))) for name, sizes in (dims or {}).items()]
-    is_path = isinstance(calibration, str | PathLike)
-    values += [("pipeline", pipeline), ("tolerance", tolerance)]
-    values += [("calibration", calibration if is_path else None), ("max-drop", max_drop)]
-    if max_drop is not None and isinstance(metric, str):
-        values.append(("metric", metric))
-    if passes is not None:
-        values.append(("passes", ", ".join(map(str, passes)) or "none"))
+    values += [("threads", options.threads), *(("shape", text) for text in _shapes(options.shapes))]
+    values += [("shape", _dim_text(name, DimSizes.read(name, sizes))) for name, sizes in options.dims.items()]
+    is_path = isinstance(options.calibration, str | PathLike)
+    values += [("pipeline", options.pipeline), ("tolerance", options.tolerance)]
+    values += [("calibration", options.calibration if is_path else None), ("max-drop", options.max_drop)]
+    if options.max_drop is not None and isinstance(options.metric, str):
+        values.append(("metric", options.metric))
+    if options.passes is not None:
+        values.append(("passes", ", ".join(map(str, options.passes)) or "none"))
     flags = [(f"--{name}", str(value)) for name, value in values if value is not None]
     flags += [
-        (f"--{name.replace('_', '-')}", "" if value is True else str(value))
-        for name, value in switches.items()
+        (f"--{name}", "" if value is True else str(value))
+        for name, value in _switches(options)
         if value is not None and value is not False
     ]
-    notes = [*_notes(shapes or {}, inputs, partitions)]
-    if calibration is not None and not is_path:
+    notes = [*_notes(options.shapes, options.inputs, options.partitions)]
+    if options.calibration is not None and not is_path:
         notes.append("calibration arrays were given, which a report does not contain")
     return RunRequest(VERSION, tuple(flags), tuple(notes))
+
+
+def _switches(options: TuneOptions) -> Iterator[tuple[str, object]]:
+    yield "front", options.front
+    yield "exact", options.exact
+    yield "schedules", options.schedules
+    yield "schedule-trials", options.schedule_trials
+    yield "until-proven", options.until_proven
+    yield "locked", options.locked
+    yield "plan", options.plan
+    yield "dynamic", None if options.mode is DynamicMode.EAGER else options.mode.value
 
 
 def _budget_text(budget: str | float) -> str:
@@ -98,7 +78,7 @@ def _dim_text(name: str, sizes: DimSizes) -> str:
 
 
 def _notes(
-    shapes: Mapping[str, Sequence[int | str]], inputs: Mapping[str, Any] | None, partitions: bool
+    shapes: Mapping[str, Sequence[int | str]], inputs: Mapping[str, Any], partitions: bool
 ) -> Iterator[str]:
     for name, shape in shapes.items():
         if not _is_fixed(shape):

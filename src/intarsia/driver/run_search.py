@@ -93,7 +93,7 @@ class RunSearch:
             on_progress=self._report_search,
             on_note=self.on_note,
             proves=self.proves,
-            patience=max(LEAST_PATIENCE, PATIENCE_SHARE * self.contest.measurer.spent),
+            patience=max(LEAST_PATIENCE, PATIENCE_SHARE * self.contest.measurer.measuring_seconds),
         )
         targets = self._usable_targets()
         can_place = self.searches and len(targets) > 1
@@ -129,7 +129,8 @@ class RunSearch:
         if control.trials_left < 1:
             return f"the baselines have used the {self.trials} trials: --trials gives more"
         if self._search_seconds < LEAST_TUNING_SECONDS:
-            return f"{self.seconds:.1f} s are too little for a search: --budget gives more"
+            took = f"measuring each toolchain alone took {self.contest.measurer.spent:.1f} s"
+            return f"{took}, and {self.seconds:.1f} s are too little for a search: --budget gives more"
         return "the run was stopped" if self.should_stop() else self._reason_by_bound()
 
     def _reason_by_bound(self) -> str:

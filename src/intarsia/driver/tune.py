@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from intarsia.driver.database_argument import opens_database
 from intarsia.support.callbacks import never, silent
@@ -28,16 +26,9 @@ if TYPE_CHECKING:
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
     from intarsia.measure.sizes.dim_sizes import SizesArgument
-    from intarsia.measure.testbed import Testbed, TestbedLimits
-    from intarsia.target import Host, Target
+    from intarsia.target import Target
     from intarsia.transform import Pass
     from intarsia.tune.quantise.output_error import Metric
-
-JUDGE_SHARE: Final = 0.1
-"""Share of the budget that onnx.reference may take to compute the reference of one input set, by estimate."""
-
-SCHEDULE_SHARE: Final = 0.5
-"""Share of the budget for tuning schedules, if requested."""
 
 
 @opens_database
@@ -86,9 +77,10 @@ def tune(
         example_inputs: Inputs of a model of PyTorch, as for `from_torch`; candidates are verified and
             measured on them.
         dynamic_shapes: Dynamic dimensions of a model of PyTorch, as for `from_torch`.
-        budget: Time for the search and the race, in seconds or as text ("90s", "5m"). With 0 nothing is
-            searched: the model gets the best decisions that an earlier run with this database has found for
-            it, or for the same model with other weights.
+        budget: Wall time of the run, in seconds or as text ("90s", "5m"). Each toolchain alone is measured
+            in any case; the search and the race get what is left then. With 0 nothing is searched: the model
+            gets the best decisions that an earlier run with this database has found for it, or for the same
+            model with other weights.
         trials: Maximum number of measured candidates; None for all.
         targets: Targets to compare, as targets, their texts or names of toolchains; None for every
             registered toolchain.
@@ -143,152 +135,36 @@ def tune(
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be stored.
     """
-    from intarsia.collage.gather_specs import gather_partition_specs
-    from intarsia.driver.accuracy import Accuracy
-    from intarsia.driver.baselines import baseline_targets, engines
-    from intarsia.driver.budget import parse_budget
-    from intarsia.driver.dynamic_mode import read_dynamic
-    from intarsia.driver.import_model import import_model
-    from intarsia.driver.plans import read_plan, refuse_choices
-    from intarsia.driver.progress import Progress, TuneStage
-    from intarsia.driver.quantisation import (
-        ErrorBudget,
-        Quantisation,
-        check_quantisation,
-        prepare_quantisation,
-    )
-    from intarsia.driver.run_request import run_request
-    from intarsia.driver.shape_samples import shapes_of, sized_program
-    from intarsia.driver.stage_clock import StageClock
-    from intarsia.driver.tune_run import TuneRun
-    from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
-    from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
-    from intarsia.frontend.onnx import import_notes
-    from intarsia.measure.measure_input import Workload
-    from intarsia.measure.testbed import TestbedLimits
-    from intarsia.op.operator_sources import check_workers_find
-    from intarsia.toolchain.this_host import this_host
-
-    measurements = cast("Database | None", database)  # `opens_database` has opened it
     start = time.perf_counter()
-    seconds, mode = parse_budget(budget), read_dynamic(dynamic)
-    request = run_request(
+    from intarsia.driver.tune_options import RunCallbacks, TuneOptions
+    from intarsia.driver.tuning_job import TuningJob
+
+    options = TuneOptions(
         budget=budget,
-        seed=seed,
         trials=trials,
         targets=targets,
+        shapes=shapes or {},
+        dims=dims or {},
+        inputs=inputs or {},
+        seed=seed,
         threads=threads,
-        shapes=shapes,
-        dims=dims,
-        pipeline=pipeline,
-        passes=passes,
+        partitions=partitions,
+        exact=exact,
         tolerance=tolerance,
         calibration=calibration,
         max_drop=max_drop,
         metric=metric,
         front=front,
-        inputs=inputs,
-        partitions=partitions,
-        exact=exact,
+        pipeline=pipeline,
+        passes=passes,
         schedules=schedules,
         schedule_trials=schedule_trials,
         until_proven=until_proven,
-        locked=locked,
+        dynamic=dynamic,
         plan=plan,
-        dynamic=mode.value,
+        locked=locked,
     )
-    if seconds == 0:
-        refuse_searches(plan, trials=trials, schedules=schedules or None, schedule_trials=schedule_trials)
-    if locked:
-        requested = schedules if schedule_trials is None else True
-        choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
-        refuse_choices(plan, targets=targets, threads=threads, trials=trials, **choices)
-    accuracy = Accuracy(exact, tolerance)
-    check_quantisation(calibration, tolerance, max_drop, exact=exact)
-    chosen = () if locked else accuracy.targets(baseline_targets(targets, threads))
-    deciding = () if locked else deciding_passes(pipeline, passes)
-    deciding = accuracy.passes(deciding, are_given=locked or passes is not None)
-    gather_partition_specs(engines(chosen))  # fails for an unknown partition rule before anything is measured
-    report = StageClock(on_progress or silent)
-    report(Progress(TuneStage.IMPORT))
-    imported = import_model(model, shapes, inputs, example_inputs, dynamic_shapes)
-    module = accuracy.program(imported.module)
-    check_workers_find(module)
-    for note in import_notes(module):
-        (on_note or silent)(note)
-    fixing, examples = shapes_of(inputs or {}), shapes_of(imported.inputs)
-    sized = sized_program(module, dims or {}, fixing, on_note or silent, examples)
-    module = sized.module
-    name = str(module.attrs.get("name", "model"))
-    host = this_host()
-    kept = read_plan(plan, module, host, on_note, must_exist=locked)
-    quantisation = Quantisation()
-    if calibration is not None and not locked and seconds > 0:
-        allowed = ErrorBudget(tolerance, max_drop, metric)
-        quantisation = prepare_quantisation(
-            module, calibration, allowed, seed, on_note or silent, chosen, front=front
-        )
-        deciding = (*quantisation.passes, *deciding)
-        request = replace(request, notes=(*request.notes, *quantisation.notes))
-    history = TuningHistory(None if locked else measurements, host, chosen, accuracy)
-    if seconds == 0:
-        kept, chosen, deciding, locked = history.plan_of(module, on_note or silent), (), (), True
-        seconds = PREDICTION_SECONDS
-    schedule_seconds = None
-    if not locked:
-        is_requested = schedules or schedule_trials is not None
-        schedule_seconds = seconds * SCHEDULE_SHARE if is_requested else None
-        deciding = with_schedules(deciding, schedules, schedule_seconds, schedule_trials, cluster, chosen)
-        seconds -= schedule_seconds or 0.0
-    limits = TestbedLimits.of_budget(seconds)
-    with closing(_testbed(cluster, host, limits, seed, on_note)) as testbed:
-        run = TuneRun(
-            workload=Workload(
-                module,
-                name,
-                {**quantisation.inputs, **imported.inputs},
-                judge_seconds=seconds * JUDGE_SHARE,
-                samples=sized.samples,
-            ),
-            testbed=testbed,
-            patience=limits.run_seconds,
-            build_patience=limits.build_seconds,
-            database=None if locked else measurements,
-            targets=chosen,
-            seconds=seconds,
-            trials=trials,
-            seed=seed,
-            searches=partitions and not locked,
-            passes=deciding,
-            plan=kept,
-            report=report,
-            on_note=on_note or silent,
-            should_stop=should_stop or never,
-            proves=until_proven,
-            schedule_seconds=schedule_seconds or 0.0,
-            request=request,
-            dynamic=mode,
-        )
-        result = run.tune(start)
-    # A plan in integers is for whoever gives calibration inputs: nothing else may find it.
-    if not locked and not result.stopped and calibration is None:
-        history.keep(module, result.plan)
-    if plan is not None and not locked:
-        result.plan.write(plan)
-    return result
-
-
-def _testbed(
-    cluster: str | None,
-    host: Host,
-    limits: TestbedLimits,
-    seed: int,
-    on_note: Callable[[str], None] | None,
-) -> Testbed:
-    from intarsia.measure.testbed import LocalTestbed
-
-    if cluster is None:
-        return LocalTestbed.open(host, limits=limits, seed=seed, on_wait=on_note)
-    from intarsia.measure.testbed.dask_cluster import connect
-
-    return connect(cluster, host, limits=limits, seed=seed, on_note=on_note)
+    callbacks = RunCallbacks(on_progress or silent, on_note or silent, should_stop or never)
+    measurements = cast("Database | None", database)  # `opens_database` has opened it
+    job = TuningJob(options, callbacks, measurements, cluster, start)
+    return job.tune(model, example_inputs, dynamic_shapes)

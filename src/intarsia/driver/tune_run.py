@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from intarsia.build import build
@@ -50,16 +50,10 @@ from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.run_control import Skipped
 
 SEARCH_SHARE = 0.6
-"""Share of the budget for the search; the rest is for the race of the best."""
+"""Share of the time for the search that is left after each toolchain alone; the race has the rest."""
 
 SPECIALIZING_SEARCH_SHARE: Final = 0.3
-"""Share of the budget for the search where named sizes get variants, which gain more."""
-
-FREE_JUDGING: Final = 10.0
-"""Seconds of computing the reference that do not count against the budget: enough for small models."""
-
-LEAST_LEFT: Final = 0.5
-"""Minimum share of the budget for the search and the race, however long the reference has taken."""
+"""That share where named sizes get variants, which gain more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +67,7 @@ class TuneRun:
         build_patience: Maximum seconds of one build of a candidate.
         database: Database of measurements, or None.
         targets: Targets of the baselines.
-        seconds: Seconds for the search and the race.
+        seconds: Wall time of the run, from its start; each toolchain alone is measured in any case.
         trials: Maximum number of measured candidates, or None.
         seed: Random seed of the evolution and of the order in the race.
         searches: Whether partitions are searched.
@@ -124,12 +118,13 @@ class TuneRun:
         if repeated is not None:
             return repeated
         entrants = self._first_entrants()
-        result = self._after_judging(self._prepare(entrants))._measure(entrants, start)
+        self._prepare(entrants)
+        result = self._measure(entrants, start)
         self._store(result)
         return result
 
-    def _prepare(self, entrants: Sequence[Entrant]) -> float:
-        """Compute the reference result while the first candidates are built, and return the seconds it took.
+    def _prepare(self, entrants: Sequence[Entrant]) -> None:
+        """Compute the reference result while the first candidates are built.
 
         Judges compute on one core most of the time, and compiling takes longer than judging.
         """
@@ -141,20 +136,13 @@ class TuneRun:
         ordered = sorted(new[:most], key=lambda item: item.target.toolchain != Native.name)
         early = self.testbed if isinstance(self.testbed, EarlyBuilder) and not self.should_stop() else None
         with nullcontext() if early is None else early.building(ordered):
-            begun = time.perf_counter()
             self.testbed.prepare(self.workload)
-            return time.perf_counter() - begun
-
-    def _after_judging(self, seconds: float) -> TuneRun:
-        """Return the run with the budget that computing the reference has left, at least half of it."""
-        counted = max(0.0, seconds - FREE_JUDGING)
-        return replace(self, seconds=max(LEAST_LEFT * self.seconds, self.seconds - counted))
 
     def _measure(self, entrants: Sequence[Entrant], start: float) -> TuneResult:
         """Measure the first candidates, search, and race the best."""
-        contest = self._measure_baselines(entrants)
+        contest = self._measure_baselines(entrants, time.perf_counter() - start)
         pipeline = self._search(contest).run()
-        winner = self._decide(contest, self.seconds - self._search_seconds)
+        winner = self._decide(contest, self._seconds_left(contest))
         return self._finish(contest, winner, pipeline, start)
 
     def _decide(self, contest: Contest, seconds: float) -> Entrant:
@@ -251,18 +239,27 @@ class TuneRun:
         is_named = any(sample.is_named for sample in self.workload.samples)
         return is_named and self.dynamic is not DynamicMode.NONE
 
-    @property
-    def _search_seconds(self) -> float:
-        share = SPECIALIZING_SEARCH_SHARE if self._specializes else SEARCH_SHARE
-        return self.seconds * share if self.searches or self.passes else 0.0
+    def _seconds_left(self, contest: Contest) -> float:
+        """Return the wall time left, by measurements: a resumed run counts the same."""
+        return max(0.0, self.seconds + self.schedule_seconds - contest.measurer.spent)
 
-    def _measurer(self) -> Measurer:
+    def _search_seconds(self, contest: Contest) -> float:
+        """Return the seconds for the search: those requested for schedules, and a share of the others."""
+        if not self.seconds or not (self.searches or self.passes):
+            return 0.0
+        left = self._seconds_left(contest)
+        schedules = min(self.schedule_seconds, left)
+        share = SPECIALIZING_SEARCH_SHARE if self._specializes else SEARCH_SHARE
+        return schedules + share * (left - schedules)
+
+    def _measurer(self, earlier: float = 0.0) -> Measurer:
         return Measurer(
             self.testbed,
             self.database,
             patience=self.patience,
             build_patience=self.build_patience,
             most_trials=math.inf if self.trials is None else self.trials,
+            earlier=earlier,
         )
 
     def _first_entrants(self) -> list[Entrant]:
@@ -273,11 +270,16 @@ class TuneRun:
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         return first if planned is None else [*first, planned]
 
-    def _measure_baselines(self, entrants: Sequence[Entrant]) -> Contest:
-        """Measure each toolchain alone, regardless of the time, so that the result is never slower."""
+    def _measure_baselines(self, entrants: Sequence[Entrant], elapsed: float) -> Contest:
+        """Measure each toolchain alone, regardless of the time, so that the result is never slower.
+
+        Args:
+            entrants: The toolchains.
+            elapsed: Seconds of the run so far, which count against its budget.
+        """
         random_hint = random_text(self.workload.module)
         contest = Contest(
-            self._measurer(),
+            self._measurer(elapsed),
             self.should_stop,
             self._report_measured,
             self._report_race,
@@ -285,7 +287,7 @@ class TuneRun:
             EXACT if self.proves else FINAL,
         )
         contest.enter(entrants)
-        if self.plan is None and self._search_seconds:
+        if self.plan is None and self._can_search:
             self._enter_relative(contest)
         return contest
 
@@ -313,7 +315,7 @@ class TuneRun:
             contest=contest,
             workload=self.workload,
             targets=self.targets,
-            seconds=self._search_seconds + self.schedule_seconds,
+            seconds=self._search_seconds(contest),
             trials=self.trials,
             seed=self.seed,
             searches=self.searches,

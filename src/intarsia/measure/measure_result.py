@@ -36,6 +36,8 @@ class MeasureResult:
         timestamp: End of the measurement, in seconds since 1970 (UTC).
         max_error: Largest difference from the reference result, relative to its largest value; None if it was
             not compared. That of NaN counts as infinite.
+        charged_seconds: Seconds of the run that it counts for in budgets, with what went before it; None if
+            those are `wall_seconds`.
     """
 
     costs: tuple[float, ...]
@@ -44,6 +46,7 @@ class MeasureResult:
     wall_seconds: float
     timestamp: float
     max_error: float | None = None
+    charged_seconds: float | None = None
 
     @property
     def is_ok(self) -> bool:

@@ -21,6 +21,7 @@ from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.race_records import raced_inputs, replay_race
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import KernelTestbed, Measured, Testbed
+from intarsia.measure.wall_account import WallAccount
 from intarsia.support.callbacks import never, silent
 
 _TOO_SOON: Final = 0.5
@@ -54,12 +55,11 @@ class MeasureProgress:
 class Measurer:
     """Measures candidates, and stores every result at once.
 
-    Time budgets count the original time of each measurement, in this run or an earlier one: a stored result
-    costs
-    no time, but counts with the time of its measurement. So a run that its budget ended gives the same
-    results
-    when it is repeated, without a measurement. For the same reason a caller that needs one measurement of a
-    candidate does not get a stored second one.
+    Time budgets count wall time: each measurement counts with the time that had passed since the one before
+    it (`WallAccount`). A stored result costs no time, but counts with the time of its measurement, in this
+    run or an earlier one. So a run that its budget ended gives the same results when it is repeated, without
+    a measurement. For the same reason a caller that needs one measurement of a candidate does not get a
+    stored second one.
 
     Attributes:
         testbed: Testbed that builds and runs candidates.
@@ -73,6 +73,7 @@ class Measurer:
             earlier run with a smaller budget, does not count: the candidate is measured again.
         build_patience: Time limit of a build in seconds, used likewise.
         most_trials: Value of `trials` from which no candidate is started.
+        earlier: Seconds of the run before this measurer was made, which its first measurement counts.
     """
 
     testbed: Testbed
@@ -84,8 +85,11 @@ class Measurer:
     patience: float = 0.0
     build_patience: float = 0.0
     most_trials: float = math.inf
+    earlier: float = 0.0
     spent: float = field(default=0.0, init=False)
-    """Total seconds of all measurements with used results, each counted once."""
+    """Total seconds of all measurements with used results, with what went before each, counted once."""
+    measuring_seconds: float = field(default=0.0, init=False)
+    """Those of them that the measurements themselves took."""
     trials: int = field(default=0, init=False)
     """Number of all measurements with used results, in this run or earlier ones, each counted once."""
     events: list[MeasureEvent] = field(default_factory=list, init=False)
@@ -95,6 +99,20 @@ class Measurer:
     _records: dict[tuple[str, str, str], MeasureRecord] = field(default_factory=dict)
     """Measurements of this run by candidate, where there is no database."""
     _noted: set[str] = field(default_factory=set)
+    _account: WallAccount = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Not the clock itself: it may be replaced later.
+        self._account = WallAccount(lambda: self.clock(), self.earlier)  # noqa: PLW0108
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds as `spent`, with those that have passed since the last measurement."""
+        return self.spent + self._account.uncharged
+
+    def count_elapsed(self) -> None:
+        """Count what has passed since the last measurement: other work that measures ends here."""
+        self.spent += self._account.charge(0.0)
 
     def measure(
         self,
@@ -245,6 +263,7 @@ class Measurer:
         Raises:
             DatabaseError: It cannot be kept.
         """
+        result = replace(result, charged_seconds=self._account.charge(self._share(result)))
         self.keep(item, result)
         record = self.record(item)
         if record is not None:
@@ -262,11 +281,15 @@ class Measurer:
         new = seen.measurements[used:]
         for measurement in new:
             self._count(item, measurement.result)
+        if new:
+            self._account.skip()
         self._used[_key(item)] = len(seen.measurements)
         return seen.result
 
     def _count(self, item: MeasureInput, result: MeasureResult) -> None:
-        self.spent += self._share(result)
+        share = self._share(result)
+        self.spent += share if result.charged_seconds is None else result.charged_seconds
+        self.measuring_seconds += share
         self.trials += 1
         self._note(item, item.candidate.kind, result.cost, result.error, self._share(result))
 

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from intarsia.ir import IRModule
 from intarsia.native.roofline import Roofline
 from intarsia.target import Target
+from intarsia.tune.kernel_answers import KernelAnswers
 from intarsia.tune.trace import Trace, is_cost
 
 
@@ -91,6 +92,15 @@ class EvaluatorWithRoofline(Evaluator, Protocol):
         Args:
             threads: Number of threads that run a kernel.
         """
+
+
+@runtime_checkable
+class EvaluatorWithAnswers(Evaluator, Protocol):
+    """An evaluator with what earlier runs have learned about decisions on kernels."""
+
+    @property
+    def kernel_answers(self) -> KernelAnswers:
+        """The answers of other models on this machine; new ones are added to them."""
 
 
 @runtime_checkable

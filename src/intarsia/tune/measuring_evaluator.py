@@ -19,6 +19,7 @@ from intarsia.native.roofline import Roofline
 from intarsia.support.errors import CompileError, UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluator import FAILED, Evaluation
+from intarsia.tune.kernel_answers import KernelAnswers
 from intarsia.tune.placed_candidate import with_placement
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.trace import Trace
@@ -65,6 +66,7 @@ class MeasuringEvaluator:
     by_decisions: bool = False
     _evaluations: dict[str, Evaluation] = field(default_factory=dict, init=False)
     _parts: dict[str, MeasuringEvaluator] = field(default_factory=dict, init=False)
+    _answers: KernelAnswers | None = field(default=None, init=False)
     _digests: WeakKeyDictionary[IRModule, str] = field(default_factory=WeakKeyDictionary, init=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +108,16 @@ class MeasuringEvaluator:
     def roofline(self, threads: int) -> Roofline:
         """See EvaluatorWithRoofline.roofline; kernels are timed on this machine."""
         return Roofline.measured(Isa.host(), threads)
+
+    @property
+    def kernel_answers(self) -> KernelAnswers:
+        """See EvaluatorWithAnswers.kernel_answers; they are read once."""
+        if self._answers is None:
+            measurer = self.measurer
+            self._answers = KernelAnswers.read(
+                measurer.database, measurer.testbed.host.digest, self.workload.digest
+            )
+        return self._answers
 
     def learn(self, item: MeasureInput, result: MeasureResult) -> None:
         """Store the result of a candidate of this model that was measured before.

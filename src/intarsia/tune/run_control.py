@@ -18,7 +18,15 @@ class Meter(Protocol):
 
     @property
     def spent(self) -> float:
-        """Seconds of all measurements."""
+        """Seconds up to the last measurement."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds up to now."""
+
+    @property
+    def measuring_seconds(self) -> float:
+        """Seconds that the measurements alone took."""
 
     @property
     def trials(self) -> int:
@@ -46,6 +54,16 @@ class WallMeter:
         """Seconds since this meter was made."""
         return self.clock() - self._begun
 
+    @property
+    def elapsed(self) -> float:
+        """See Meter.elapsed."""
+        return self.spent
+
+    @property
+    def measuring_seconds(self) -> float:
+        """See Meter.measuring_seconds; whatever its user does counts."""
+        return self.spent
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -68,11 +86,12 @@ class Skipped:
 class RunControl:
     """The budget of a tuning run or of a part of it, shared by all passes that run in it.
 
-    Seconds and trials are counted by a meter. A measurer counts a stored measurement with its original time,
-    so that a resumed run decides as an uninterrupted one does.
+    Seconds and trials are counted by a meter. A measurer counts wall time, but only when it has measured, and
+    a stored measurement with its original time: so a resumed run decides as an uninterrupted one does. What
+    passes without a measurement ends the whole run only, not its parts.
 
     Attributes:
-        seconds: Seconds of measuring after which nothing more is measured.
+        seconds: Seconds after which nothing more is measured.
         trials: Number of measured candidates after which nothing more is measured.
         meter: Counts both.
         should_stop: Function that returns true to end the run with the measurements so far.
@@ -113,7 +132,7 @@ class RunControl:
     @property
     def seconds_per_trial(self) -> float:
         """Mean seconds of all measurements of the meter, those before this control as well; 0 without any."""
-        return self.meter.spent / self.meter.trials if self.meter.trials else 0.0
+        return self.meter.measuring_seconds / self.meter.trials if self.meter.trials else 0.0
 
     @property
     def seconds_left(self) -> float:
@@ -147,15 +166,22 @@ class RunControl:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is measured: the budget is used up, or the run is to stop."""
-        return self.is_spent or self.should_stop()
+        return self.is_spent or self.is_late or self.should_stop()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time of the whole run is over, with what has passed since its last measurement."""
+        if self._outer is not None:
+            return self._outer.is_late
+        return self.meter.elapsed - self._begun[0] >= self.seconds
 
     @property
     def ending(self) -> str:
         """Why nothing more is measured, in words."""
         if self.should_stop():
             return "the run was stopped"
-        if self.is_spent:
-            if self.patience_left <= 0:
+        if self.is_spent or self.is_late:
+            if self.patience_left <= 0 and not self.is_late:
                 return f"nothing was gained in {self.patience:.1f} s"
             return "the trials were used up" if self.trials_left < 1 else "the time was used up"
         return "the budget was used up"  # limits of a pass within this budget

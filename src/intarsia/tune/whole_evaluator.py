@@ -90,11 +90,17 @@ class WholeEvaluator:
         return placed
 
 
-def measuring_evaluator(evaluator: Evaluator) -> MeasuringEvaluator | None:
-    """Return the measuring evaluator inside of an evaluator; None if there is none."""
+def innermost_evaluator(evaluator: Evaluator) -> Evaluator:
+    """Return the evaluator inside of those that log, or place programs before they evaluate them."""
     while isinstance(evaluator, LoggingEvaluator | WholeEvaluator):
         evaluator = evaluator.inner
-    return evaluator if isinstance(evaluator, MeasuringEvaluator) else None
+    return evaluator
+
+
+def measuring_evaluator(evaluator: Evaluator) -> MeasuringEvaluator | None:
+    """Return the measuring evaluator inside of an evaluator; None if there is none."""
+    inner = innermost_evaluator(evaluator)
+    return inner if isinstance(inner, MeasuringEvaluator) else None
 
 
 def whole_target(evaluator: Evaluator) -> Target | None:

@@ -18,6 +18,7 @@ from tests.collage_programs import program
 from tests.faulty_toolchains import faulty_toolchains
 from tests.mock_cost_estimator import MockCostEstimator
 from tests.pass_checks import assert_same_results
+from tests.planned_meter import PlannedMeter
 from tests.tuning_passes import CostTable, Deciding, NoteHeuristic
 from tests.unit.measure.quick_testbed import POLICY
 
@@ -444,11 +445,8 @@ def test_a_program_that_failed_by_itself_is_still_placed() -> None:
 
 
 @dataclass
-class SecondEach(CostTable):
+class SecondEach(PlannedMeter, CostTable):
     """An evaluator whose measurements take a second each, by its own clock."""
-
-    spent: float = 0.0
-    trials: int = 0
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
         self.spent += len(candidates)

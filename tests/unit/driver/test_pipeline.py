@@ -54,7 +54,7 @@ def test_the_winner_is_what_was_decided(tmp_path: Path, database: Database) -> N
     seen: list[Progress] = []
     path = tmp_path / "wasteful.plan"
     result = ia.tune(
-        wasteful(), budget="8s", targets=[TARGET], database=database, plan=path, on_progress=seen.append
+        wasteful(), budget="60s", targets=[TARGET], database=database, plan=path, on_progress=seen.append
     )
     assert (result.chosen.name, result.chosen.is_whole) == ("right tuned", False)
     assert result.explanation.decisions == ("pipeline: default_heuristic",)
@@ -70,7 +70,7 @@ def test_the_winner_is_what_was_decided(tmp_path: Path, database: Database) -> N
     kept = Plan.read(path)
     assert kept == result.plan
     assert [text for text, _ in kept.decisions] == ["pipeline: default_heuristic"]
-    again = ia.tune(wasteful(), budget="8s", targets=[TARGET], database=database)
+    again = ia.tune(wasteful(), budget="60s", targets=[TARGET], database=database)
     assert again.finished_at is not None
     assert again.plan.is_same(result.plan)
     locked = ia.tune(wasteful(), plan=path, locked=True)
@@ -87,13 +87,13 @@ def chosen(record: TuningRecord) -> set[str]:
 
 
 def test_heuristic_passes_alone_take_part_too() -> None:
-    result = ia.tune(wasteful(), budget="8s", targets=[TARGET], passes=[FoldConstant()])
+    result = ia.tune(wasteful(), budget="60s", targets=[TARGET], passes=[FoldConstant()])
     assert result.explanation.decisions == ("InferType: Applied", "FoldConstant: Applied")
 
 
 @pytest.mark.parametrize("asked", [{"passes": []}, {"passes": ["TuneLayout"]}], ids=["none", "no images"])
 def test_what_decides_nothing_changes_nothing(asked: dict[str, list[str]]) -> None:
-    result = ia.tune(wasteful(), budget="8s", targets=[TARGET], passes=asked["passes"])
+    result = ia.tune(wasteful(), budget="60s", targets=[TARGET], passes=asked["passes"])
     assert [record.name for record in result.candidates] == ["right"]
     assert result.explanation.decisions == ()
 

@@ -79,7 +79,7 @@ def test_no_layers_are_like_nothing() -> None:
 
 @pytest.mark.slow
 def test_the_plan_of_a_relative_is_tried(database: Database) -> None:
-    asked = {"budget": "6s", "targets": [TARGET], "database": database, "passes": [TunePipeline()]}
+    asked = {"budget": "60s", "targets": [TARGET], "database": database, "passes": [TunePipeline()]}
     first = ia.tune(wasteful(2), **asked)  # type: ignore[arg-type]  # each of its own type
     assert [text for text, _ in first.plan.decisions] == ["pipeline: default_heuristic"]
     second = ia.tune(wasteful(5), **asked)  # type: ignore[arg-type]  # as above
@@ -93,9 +93,9 @@ def test_the_plan_of_a_relative_is_tried(database: Database) -> None:
 @pytest.mark.slow
 def test_with_a_limit_of_trials_the_plan_of_a_relative_is_left_out_with_a_reason(database: Database) -> None:
     asked = {"targets": [TARGET], "database": database, "passes": [TunePipeline()]}
-    ia.tune(wasteful(2), budget="6s", **asked)  # type: ignore[arg-type]  # each of its own type
+    ia.tune(wasteful(2), budget="60s", **asked)  # type: ignore[arg-type]  # each of its own type
     notes: list[str] = []
-    limited = ia.tune(wasteful(5), budget="3s", trials=2, on_note=notes.append, **asked)  # type: ignore[arg-type]
+    limited = ia.tune(wasteful(5), budget="60s", trials=2, on_note=notes.append, **asked)  # type: ignore[arg-type]
     assert not any(" as for " in record.name for record in limited.candidates)
     (note,) = [note for note in limited.explanation.notes if " as for " in note]
     assert note.startswith("left out: right as for ")
@@ -118,7 +118,7 @@ def test_who_is_asked_otherwise_gets_no_plan(database: Database) -> None:
 @pytest.mark.slow
 def test_decisions_that_do_not_fit_are_left_out(database: Database) -> None:
     plan = ia.tune(
-        wasteful(2), budget="6s", targets=[TARGET], database=database, passes=[TunePipeline()]
+        wasteful(2), budget="60s", targets=[TARGET], database=database, passes=[TunePipeline()]
     ).plan
     (kept,) = plan.decisions
     stray = ("stray: On", Choice("PassOfAPackageThatIsGone"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,25 +10,22 @@ import pytest
 
 from intarsia.cli.arguments.shape import parse_shape_words
 from intarsia.driver.run_request import run_request
+from intarsia.driver.tune_options import TuneOptions
 from intarsia.measure.sizes.dim_sizes import DimSizes, SizesArgument
 from intarsia.report.run_records import RunRequest
 from intarsia.support.version import VERSION
 
-PLAIN: dict[str, Any] = dict.fromkeys(
-    ("trials", "targets", "threads", "shapes", "dims", "pipeline", "passes", "tolerance", "inputs")
-) | {"budget": "60s", "seed": 0, "partitions": True}
-
 
 def flags(**changes: Any) -> list[tuple[str, str]]:
-    return list(run_request(**{**PLAIN, **changes}).flags)
+    return list(run_request(TuneOptions(**changes)).flags)
 
 
 def test_defaults_are_the_budget_and_the_seed() -> None:
-    assert run_request(**PLAIN) == RunRequest(VERSION, (("--budget", "60s"), ("--seed", "0")), ())
+    assert run_request(TuneOptions()) == RunRequest(VERSION, (("--budget", "60s"), ("--seed", "0")), ())
 
 
 def test_numbers_texts_and_switches() -> None:
-    switches = {"exact": True, "schedules": False, "plan": "p.json"}
+    switches = {"exact": True, "schedules": False, "plan": Path("p.json"), "dynamic": "none"}
     assert flags(trials=4, targets=["native", "openvino"], passes=[], **switches)[2:] == [
         ("--trials", "4"),
         ("--target", "native"),
@@ -35,6 +33,7 @@ def test_numbers_texts_and_switches() -> None:
         ("--passes", "none"),
         ("--exact", ""),
         ("--plan", "p.json"),
+        ("--dynamic", "none"),
     ]
     assert flags(targets="native")[2:] == [("--target", "native")]
     assert flags(budget=2.5)[0] == ("--budget", "2.5s")
@@ -60,13 +59,13 @@ def test_calibration_is_read_back() -> None:
         ("--max-drop", "0.01"),
         ("--metric", "cosine"),
     ]
-    (note,) = run_request(**PLAIN, calibration={"x": np.zeros(3)}).notes
+    (note,) = run_request(TuneOptions(calibration={"x": np.zeros(3)}, tolerance=0.1)).notes
     assert note == "calibration arrays were given, which a report does not contain"
 
 
 def test_what_flags_do_not_say_is_noted() -> None:
-    changes = {"shapes": {"x": ("n", 3)}, "inputs": {"x": np.zeros(3)}, "partitions": False}
-    request = run_request(**{**PLAIN, **changes})
+    changes: dict[str, Any] = {"shapes": {"x": ("n", 3)}, "inputs": {"x": np.zeros(3)}, "partitions": False}
+    request = run_request(TuneOptions(**changes))
     assert request.flags[2:] == ()
     assert list(request.notes) == [
         "the input x has the shape (n, 3), which flags do not express",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import cast
 
 import pytest
+from tests.planned_meter import PlannedMeter
 
 from intarsia.driver import run_search
 from intarsia.driver.machine_bound import MachineBound
@@ -15,21 +16,14 @@ from intarsia.measure.measure_input import Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.support.callbacks import never, silent
 from intarsia.target import Target
-
-
-@dataclass
-class Meter:
-    """Measuring the toolchains alone took some seconds."""
-
-    spent: float
-    trials: int = 3
+from intarsia.tune.contest.contest import Contest
 
 
 class Results:
     """A contest in which one candidate took a second."""
 
     def __init__(self, spent: float = 2.0) -> None:
-        self.measurer = Meter(spent)
+        self.measurer = PlannedMeter(spent, trials=3)
 
     def results(self) -> dict[str, MeasureResult]:
         return {"one": MeasureResult((1.0,), MeasureError.OK, "", 2.0, 0.0)}
@@ -70,7 +64,10 @@ def test_a_bound_that_a_program_beats_was_measured_wrong(monkeypatch: pytest.Mon
 
 
 def test_a_requested_search_of_schedules_leaves_other_passes_their_time() -> None:
-    """Of a minute with `--schedules` half is for schedules, and 60 % of the rest for all other passes."""
+    """Of a minute with `--schedules` half is for schedules, and 60 % of the rest for all other passes.
+
+    What each toolchain alone has taken counts against it.
+    """
     model = search(Results()).workload
     run = TuneRun(
         workload=model,
@@ -90,4 +87,7 @@ def test_a_requested_search_of_schedules_leaves_other_passes_their_time() -> Non
         should_stop=never,
         schedule_seconds=30.0,
     )
-    assert run._search(Results()).seconds == 30.0 + 18.0  # type: ignore[arg-type]  # as above
+    for spent, expected in ((0.0, 30.0 + 18.0), (10.0, 30.0 + 12.0), (40.0, 20.0), (70.0, 0.0)):
+        contest = cast("Contest", Results(spent))  # as above
+        assert run._search(contest).seconds == pytest.approx(expected)
+        assert run._seconds_left(contest) == max(0.0, 60.0 - spent)

@@ -119,7 +119,7 @@ def test_an_instrument_sees_the_tuning_passes_and_the_build_of_the_winner() -> N
     watch = Watch()
     with PassContext(instruments=[watch]):
         result = ia.tune(
-            small_product(), budget="4s", targets=[TARGET], passes=[TunePipeline()], partitions=False
+            small_product(), budget="60s", targets=[TARGET], passes=[TunePipeline()], partitions=False
         )
     assert result.chosen.chosen
     assert "TunePipeline" in watch.seen

@@ -230,6 +230,24 @@ class TestBudget:
         measurer.measure(FIVE, seconds=12)
         assert measurer.spent == 15
 
+    def test_what_goes_before_a_measurement_counts_in_every_run(self, tmp_path: Path) -> None:
+        now, testbed = [0.0], PlannedTestbed()
+        with Database.open(tmp_path / "kept.db") as database:
+            first = Measurer(testbed, database, clock=lambda: now[0], earlier=7.0)
+            now[0] += 13.0
+            first.measure(FIVE[:2])
+            assert (first.spent, first.measuring_seconds) == (20.0, 20.0)
+            now[0] += 30.0
+            assert (first.spent, first.elapsed) == (20.0, 50.0)
+            first.measure(FIVE[:3])
+            assert (first.spent, first.measuring_seconds) == (50.0, 30.0)
+            second = Measurer(testbed, database, clock=lambda: now[0], earlier=1.0)
+            for inputs in (FIVE[:2], FIVE[:3]):
+                now[0] += 5.0
+                second.measure(inputs)
+            assert (second.spent, second.elapsed, second.measuring_seconds) == (50.0, 50.0, 30.0)
+        assert testbed.measured == FIVE[:3]
+
     def test_a_wish_to_stop_keeps_what_there_is(self, measurer: Measurer) -> None:
         wishes: list[bool] = []
         measurer.on_progress = lambda progress: wishes.extend([True] * progress.done)

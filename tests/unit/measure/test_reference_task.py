@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,11 @@ import tests.faulty_judges as faulty_judges
 from tests.unit.measure.quick_testbed import HOST, WORKLOAD
 
 import intarsia as ia
-from intarsia.driver import tune_run
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.testbed import local
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.support.errors import ExecutionError
 from intarsia.tune.contest.candidate_record import Status
-from intarsia.tune.contest.entrant import Entrant
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("openvino")
@@ -69,26 +66,3 @@ def test_tune_goes_on_without_a_judge_that_crashes(monkeypatch: pytest.MonkeyPat
     targets = ["cpu -toolchain=onnxruntime", "cpu -toolchain=reference"]
     result = ia.tune(WORKLOAD.module, budget=1, targets=targets, partitions=False, passes=[])
     assert {item.status for item in result.candidates} <= {Status.MEASURED, Status.SLOW}
-
-
-@pytest.mark.slow
-def test_judging_counts_against_the_budget_and_leaves_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds: list[float] = []
-    measured = tune_run.TuneRun._measure
-
-    def noted(run: tune_run.TuneRun, entrants: Sequence[Entrant], start: float) -> object:
-        seconds.append(run.seconds)
-        return measured(run, entrants, start)
-
-    monkeypatch.setattr(tune_run.TuneRun, "_measure", noted)
-    monkeypatch.setattr(tune_run, "FREE_JUDGING", 0.0)
-    for budget in (0.01, 60.0):
-        ia.tune(
-            WORKLOAD.module,
-            budget=budget,
-            targets=["cpu -toolchain=reference"],
-            partitions=False,
-            passes=[],
-        )
-    assert seconds[0] == pytest.approx(0.005)
-    assert 30.0 <= seconds[1] < 60.0

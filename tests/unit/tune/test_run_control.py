@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.planned_meter import PlannedMeter
 
 from intarsia.tune.run_control import RunControl, Skipped, WallMeter
 
 
-@dataclass
-class Meter:
-    spent: float = 0.0
-    trials: int = 0
-
-
 def test_a_part_ends_no_later_than_the_run() -> None:
-    meter = Meter(spent=5.0)
+    meter = PlannedMeter(spent=5.0)
     run = RunControl(seconds=10.0, trials=4, meter=meter)
     meter.spent = 9.0
     part = run.part(seconds=8.0)
@@ -27,8 +21,22 @@ def test_a_part_ends_no_later_than_the_run() -> None:
     assert part.is_over
 
 
+def test_what_passes_without_a_measurement_ends_the_run_and_not_its_parts() -> None:
+    meter = PlannedMeter(spent=5.0)
+    run = RunControl(seconds=10.0, meter=meter)
+    part = run.part(seconds=2.0)
+    meter.planning = 9.0
+    assert (part.seconds_left, run.seconds_left) == (2.0, 10.0)
+    assert not part.is_over
+    meter.planning = 10.0
+    assert part.is_over
+    assert run.is_over
+    assert not run.is_spent
+    assert run.ending == part.ending == "the time was used up"
+
+
 def test_a_part_ends_by_its_own_budget() -> None:
-    meter = Meter()
+    meter = PlannedMeter()
     part = RunControl(seconds=10.0, meter=meter).part(seconds=2.0, trials=5)
     meter.spent = 2.0
     assert part.is_spent
@@ -37,7 +45,7 @@ def test_a_part_ends_by_its_own_budget() -> None:
 
 def test_without_a_budget_only_a_wish_to_stop_ends_it() -> None:
     stops: list[bool] = []
-    run = RunControl(meter=Meter(spent=1e9, trials=10**9), should_stop=lambda: bool(stops))
+    run = RunControl(meter=PlannedMeter(spent=1e9, trials=10**9), should_stop=lambda: bool(stops))
     assert not run.is_over
     assert run.fraction == 0.0
     stops.append(True)
@@ -57,7 +65,7 @@ def test_what_is_left_out_is_said_once() -> None:
 
 def test_progress_tells_the_larger_share() -> None:
     seen: list[tuple[float, object]] = []
-    meter = Meter()
+    meter = PlannedMeter()
     run = RunControl(seconds=10.0, trials=4, meter=meter, on_progress=lambda *event: seen.append(event))
     meter.spent, meter.trials = 2.0, 3
     run.report("half")
@@ -65,7 +73,7 @@ def test_progress_tells_the_larger_share() -> None:
 
 
 def test_the_end_has_its_reason() -> None:
-    meter, stops = Meter(), list[bool]()
+    meter, stops = PlannedMeter(), list[bool]()
     run = RunControl(seconds=10.0, trials=4, meter=meter, should_stop=lambda: bool(stops))
     assert run.ending == "the budget was used up"  # by limits within it
     meter.spent = 10.0
@@ -77,7 +85,7 @@ def test_the_end_has_its_reason() -> None:
 
 
 def test_trials_are_granted_until_all_are_used() -> None:
-    meter = Meter()
+    meter = PlannedMeter()
     run = RunControl(trials=10, meter=meter)
     assert run.granted(8) == 8
     meter.trials += 8
@@ -103,7 +111,7 @@ def test_nothing_is_granted_after_a_wish_to_stop() -> None:
 
 
 def test_a_part_that_gains_nothing_ends_before_its_budget() -> None:
-    meter = Meter()
+    meter = PlannedMeter()
     run = RunControl(seconds=100.0, meter=meter, patience=3.0)
     part = run.part(seconds=50.0, gains_soon=True)
     meter.spent = 2.0
@@ -120,12 +128,12 @@ def test_a_part_that_gains_nothing_ends_before_its_budget() -> None:
 
 
 def test_a_run_that_proves_has_patience() -> None:
-    meter = Meter()
+    meter = PlannedMeter()
     part = RunControl(seconds=100.0, meter=meter, patience=3.0, proves=True).part(gains_soon=True)
     meter.spent = 90.0
     assert part.seconds_left == 10.0
 
 
 def test_a_trial_takes_what_those_before_have_taken() -> None:
-    assert RunControl(meter=Meter()).seconds_per_trial == 0
-    assert RunControl(meter=Meter(spent=6.0, trials=3)).part().seconds_per_trial == 2.0
+    assert RunControl(meter=PlannedMeter()).seconds_per_trial == 0
+    assert RunControl(meter=PlannedMeter(spent=6.0, trials=3)).part().seconds_per_trial == 2.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.planned_meter import PlannedMeter
 from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel, planted, program
 
 from intarsia.ir import IRModule
@@ -148,7 +149,7 @@ def test_nothing_to_tune_is_refused() -> None:
 
 
 @dataclass
-class Measured(CostTable):
+class Measured(PlannedMeter, CostTable):
     """Counts a second for each candidate, as a meter, after 30 seconds for 10 candidates."""
 
     spent: float = 30.0

@@ -36,7 +36,7 @@ class PoolMeasurer(ClosedOnExit):
 
     A schedule that raises, crashes, hangs or takes too much memory affects no other. Each result is compared
     with the reference (see `reference_result`) before it is timed, so no wrong schedule has a cost. Use it in
-    a `with` statement: workers and files end with it.
+    a `with` statement: files end with it, and its workers, if they were not lent.
 
     Attributes:
         workers: Worker processes.
@@ -49,6 +49,7 @@ class PoolMeasurer(ClosedOnExit):
             however the run ends. The caller of `remeasure` reports its results, with the winner marked.
         should_stop: Stop flag, called before each run; true ends the measuring with a StoppedError.
         wall_clock: Clock that returns seconds since 1970.
+        is_lent: Whether the workers are another testbed's, and go on after the end.
     """
 
     workers: Workers
@@ -60,6 +61,7 @@ class PoolMeasurer(ClosedOnExit):
     on_measured: tuple[OnMeasured, ...] = ()
     should_stop: Callable[[], bool] = never
     wall_clock: Callable[[], float] = time.time
+    is_lent: bool = False
 
     @classmethod
     def open(
@@ -68,22 +70,25 @@ class PoolMeasurer(ClosedOnExit):
         options: MeasureOptions | None = None,
         *,
         workers: int | None = None,
+        lent: Workers | None = None,
         build: BuildFunction = build_schedule,
         on_measured: Sequence[OnMeasured] = (),
         on_wait: Callable[[str], None] | None = None,
         should_stop: Callable[[], bool] = never,
         parent: Path | None = None,
     ) -> Self:
-        """Create a folder, and start workers.
+        """Create a folder, and start workers, if none are lent.
 
         Args:
             isa: Instruction set of the code; kernels run on as many threads as the hardware of their task has
                 cores.
             options: Durations, sample counts and limits.
             workers: Number of parallel builds; default: the number of cores that this process may use.
+            lent: Workers of another testbed of this machine, which then build and run the schedules too.
             build: Function of a module that builds a schedule; workers import it by its name.
             on_measured: Callbacks; see the attribute.
-            on_wait: Callback, called with the process that holds the host if another process builds or times.
+            on_wait: Callback, called with the process that holds the host if another process builds or times;
+                lent workers have their own.
             should_stop: Stop flag; see the attribute.
             parent: Folder in which the folder is created; default: the system's folder for temporary files.
         """
@@ -91,7 +96,7 @@ class PoolMeasurer(ClosedOnExit):
         folder = RunFolder.open(parent)
         tasks = folder.path / "tasks"
         tasks.mkdir()
-        started = Workers.start(workers or isa.cores, folder.path / "pools", PRELOAD, on_wait)
+        started = lent or Workers.start(workers or isa.cores, folder.path / "pools", PRELOAD, on_wait)
         return cls(
             started,
             ScheduleBuilder(started, build, limits),
@@ -101,11 +106,13 @@ class PoolMeasurer(ClosedOnExit):
             limits.batch,
             tuple(on_measured),
             should_stop,
+            is_lent=lent is not None,
         )
 
     def close(self) -> None:
-        """Stop the workers, also in the middle of a task, and remove the files."""
-        self.workers.stop()
+        """Stop workers that are not lent, also in the middle of a task, and remove the files."""
+        if not self.is_lent:
+            self.workers.stop()
         self.folder.close()
 
     def prepare(self, pairs: Sequence[tuple[SearchTask, LoopState]]) -> None:

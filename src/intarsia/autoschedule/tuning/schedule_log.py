@@ -20,6 +20,7 @@ from intarsia.autoschedule.tuning.search_schedules import (
     search_schedules,
 )
 from intarsia.measure.database import Database
+from intarsia.measure.workers import Workers
 from intarsia.native.peak import measured_peak
 from intarsia.native.roofline import Roofline
 from intarsia.native.schedule import ScheduleLog
@@ -49,6 +50,7 @@ class ScheduleLogs:
         on_progress: Callback that is called after each round of a kernel.
         on_note: Callback that is called with notes, such as that another process keeps the machine busy.
         should_stop: Function that returns true to end the search.
+        workers: Workers of the run that the search is a part of; None to start some.
     """
 
     host: Host
@@ -60,6 +62,7 @@ class ScheduleLogs:
     on_progress: Callable[[ScheduleProgress], object] = silent
     on_note: Callable[[str], object] = silent
     should_stop: Callable[[], bool] = never
+    workers: Workers | None = None
 
     def make(
         self, tasks: Sequence[ExtractedTask], seconds_in_program: Mapping[str, float] = MappingProxyType({})
@@ -97,6 +100,7 @@ class ScheduleLogs:
         with PoolMeasurer.open(
             isa,
             options,
+            lent=self.workers,
             on_measured=history.on_measured,
             on_wait=_first_only(self.on_note),
             should_stop=self.should_stop,

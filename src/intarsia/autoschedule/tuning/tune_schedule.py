@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from intarsia.tune.tuning_pass import TuningPass
 
 if TYPE_CHECKING:
     from intarsia.autoschedule.extraction import ExtractedTask
+    from intarsia.measure.workers import Workers
+    from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 
 INSTRUCTION: Final = "schedules"
 DEFAULT: Final = "default schedules"
@@ -153,7 +154,6 @@ class TuneSchedule(TuningPass, opt_level=0):
         if seconds:
             control.report(ScheduleSearchStart())
         seconds_in_program = _time_in_program(tasks, unchanged, ctx) if seconds else {}
-        begun = time.monotonic()
         logs = ScheduleLogs(
             this_host(),
             database,
@@ -164,13 +164,22 @@ class TuneSchedule(TuningPass, opt_level=0):
             control.report,
             control.on_note,
             should_stop,
+            _lent_workers(judge),
         )
         log, rows = logs.make(tasks, seconds_in_program)
         if judge is not None:
             # The search measures too: its time counts against the budget like that of candidates.
-            judge.measurer.spent += time.monotonic() - begun
+            judge.measurer.count_elapsed()
         ctx.node.notes.append(ScheduleRows(rows))
         return log.digest if len(log) else ""
+
+
+def _lent_workers(judge: MeasuringEvaluator | None) -> Workers | None:
+    """Return the workers that measure the run's programs: they measure its schedules too."""
+    from intarsia.measure.testbed import LendingTestbed
+
+    testbed = None if judge is None else judge.measurer.testbed
+    return testbed.lend_workers() if isinstance(testbed, LendingTestbed) else None
 
 
 def _time_in_program(

@@ -16,7 +16,7 @@ from intarsia.support.digest import digest_text
 KEPT: Final = 16
 """Number of the newest measurements of a candidate that are kept."""
 
-SortKey: TypeAlias = tuple[float, bool, str, tuple[float, ...], str, float, float]
+SortKey: TypeAlias = tuple[float, bool, str, tuple[float, ...], str, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Measurement:
 
     def __post_init__(self) -> None:
         result = self.result
-        if not all(0 <= number < math.inf for number in (*result.costs, result.wall_seconds)):
+        seconds = result.wall_seconds, result.charged_seconds or 0.0
+        if not all(0 <= number < math.inf for number in (*result.costs, *seconds)):
             raise ValueError(f"costs and times are finite and not negative, unlike those of {result}")
         if not math.isfinite(result.timestamp):
             raise ValueError(f"the time of measuring is finite, unlike that of {result}")
@@ -51,8 +52,9 @@ class Measurement:
         """
         result = self.result
         error = -1.0 if result.max_error is None else result.max_error
+        charged = -1.0 if result.charged_seconds is None else result.charged_seconds
         verdict = (not result.is_ok, result.error.value)
-        return (result.timestamp, *verdict, result.costs, result.message, result.wall_seconds, error)
+        return (result.timestamp, *verdict, result.costs, result.message, result.wall_seconds, error, charged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,9 @@ class MeasureRecord:
             return newest
         costs = tuple(cost for item in valid_measurements for cost in item.result.costs)
         seconds = sum(item.result.wall_seconds for item in valid_measurements)
-        return replace(newest, costs=costs, wall_seconds=seconds, max_error=self.max_error)
+        return replace(
+            newest, costs=costs, wall_seconds=seconds, max_error=self.max_error, charged_seconds=None
+        )
 
     @property
     def is_ok(self) -> bool:

@@ -17,6 +17,8 @@ from intarsia.measure.measure_result import MeasureError, MeasureResult
 _TEXTS: Final = ("workload", "target", "host", "kind")
 _RECORD: Final = frozenset({*_TEXTS, "trace", "measurements"})
 _MEASUREMENT: Final = frozenset({"costs", "error", "message", "wall_seconds", "timestamp", "max_error"})
+_CHARGED: Final = "charged_seconds"
+"""Field of a measurement that those of earlier versions lack."""
 _INFINITE: Final = "inf"
 """Text for infinity, which JSON lacks."""
 _ERRORS: Final = {error.value: error for error in MeasureError}
@@ -118,6 +120,7 @@ def _plain_measurement(measurement: Measurement) -> PlainData:
         "wall_seconds": float(result.wall_seconds),
         "timestamp": float(result.timestamp),
         "max_error": None if error is None else _INFINITE if error == math.inf else float(error),
+        **({} if result.charged_seconds is None else {_CHARGED: float(result.charged_seconds)}),
     }
 
 
@@ -125,11 +128,12 @@ def _stored_measurement(fields: Mapping[str, Any]) -> Measurement:
     costs, kind, error = tuple(fields["costs"]), _ERRORS[fields["error"]], fields["max_error"]
     times = (fields["wall_seconds"], fields["timestamp"])
     infinite = math.inf if error == _INFINITE else error
-    return Measurement(MeasureResult(costs, kind, stored_text(fields["message"]), *times, infinite))
+    message, charged = stored_text(fields["message"]), fields.get(_CHARGED)
+    return Measurement(MeasureResult(costs, kind, message, *times, infinite, charged))
 
 
 def _measurement(data: object) -> Measurement:
-    fields = _checked(data, _MEASUREMENT, "a measurement")
+    fields = _checked(data, _MEASUREMENT, "a measurement", frozenset({_CHARGED}))
     costs, error = fields["costs"], fields["max_error"]
     if not isinstance(costs, list):
         raise _bad(f"costs are a list, unlike {costs!r}")
@@ -140,6 +144,7 @@ def _measurement(data: object) -> Measurement:
         _number(fields["wall_seconds"]),
         _number(fields["timestamp"]),
         None if error is None else math.inf if error == _INFINITE else _number(error),
+        _number(fields[_CHARGED]) if _CHARGED in fields else None,
     )
     return Measurement(result)
 
@@ -153,12 +158,14 @@ def _number(value: object) -> float:
         raise ValueError(f"{value} is too large") from error
 
 
-def _checked(data: object, names: frozenset[str], what: str) -> Mapping[str, Any]:
+def _checked(
+    data: object, names: frozenset[str], what: str, optional: frozenset[str] = frozenset()
+) -> Mapping[str, Any]:
     if not isinstance(data, dict):
         raise _bad(f"{what} is an object, unlike {data!r}")
     if missing := sorted(names - data.keys()):
         raise ValueError(f"{what} has no {missing[0]!r}")
-    if unknown := sorted(data.keys() - names):
+    if unknown := sorted(data.keys() - names - optional):
         raise ValueError(f"{what} has an unknown {unknown[0]!r}")
     return data
 

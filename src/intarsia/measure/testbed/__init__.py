@@ -13,6 +13,14 @@ cluster_workers workers of the cluster, and those on machines like this one
 """
 
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.testbed.testbed import EarlyBuilder, KernelTestbed, Measured, Testbed
+from intarsia.measure.testbed.testbed import EarlyBuilder, KernelTestbed, LendingTestbed, Measured, Testbed
 
-__all__ = ["EarlyBuilder", "KernelTestbed", "LocalTestbed", "Measured", "Testbed", "TestbedLimits"]
+__all__ = [
+    "EarlyBuilder",
+    "KernelTestbed",
+    "LendingTestbed",
+    "LocalTestbed",
+    "Measured",
+    "Testbed",
+    "TestbedLimits",
+]

@@ -270,6 +270,10 @@ class LocalTestbed(ClosedOnExit):
             outcome if outcome.error is not MeasureError.OK else next(parts, timed) for outcome in outcomes
         ]
 
+    def lend_workers(self) -> Workers:
+        """See LendingTestbed.lend_workers."""
+        return self.workers
+
     def artifact(self, measured: MeasureInput) -> Path | None:
         """See Testbed.artifact."""
         path = self._artifact(measured)

@@ -12,6 +12,7 @@ from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.runner import Raced
+from intarsia.measure.workers import Workers
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.target import Host
 
@@ -101,6 +102,14 @@ class KernelTestbed(Protocol):
             For each candidate an outcome whose costs are the seconds of each kernel in one run, infinite
             if it could not be run.
         """
+
+
+@runtime_checkable
+class LendingTestbed(Protocol):
+    """A testbed that lends its processes to searches that measure something other than programs."""
+
+    def lend_workers(self) -> Workers:
+        """Return the workers, which the borrower uses as this testbed does, and does not stop."""
 
 
 @runtime_checkable

@@ -219,8 +219,9 @@ class Contest:
         self.on_raced(1.0)
 
     def _on_turn(self, most: float, rounds: int, seconds: float) -> None:
-        share = max(seconds / most, rounds / self.policy.max_rounds)
-        self.on_raced(min(1.0, share))
+        # Without time left only the least rounds are run.
+        share = seconds / most if most else 1.0
+        self.on_raced(min(1.0, max(share, rounds / self.policy.max_rounds)))
 
     def _note_race(self, raced: Raced) -> None:
         self._race = raced.result

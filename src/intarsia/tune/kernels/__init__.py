@@ -3,6 +3,7 @@
 kernel_group      the kernels of a program by fusion group, with their work
 decide_kernels    the transformation that writes decisions into the targets of native's functions
 kernel_question   a decision to make, with the groups that it concerns
+answer_features   by which features answers of other models are compared with a question
 timed_questions   which questions can pay, by the times of kernels; their choices, most gain first
 tune_kernels      the base of the passes that ask them
 """

@@ -10,12 +10,15 @@ from math import isfinite
 from typing import Final
 
 from intarsia.native.roofline import Roofline
-from intarsia.tune.evaluator import EvaluatorOfKernels, EvaluatorWithRoofline
+from intarsia.tune.evaluator import EvaluatorOfKernels, EvaluatorWithAnswers, EvaluatorWithRoofline
 from intarsia.tune.instruction import Instruction
+from intarsia.tune.kernel_answers import KernelAnswers
+from intarsia.tune.kernels.answer_features import choice_subject, kernel_features
 from intarsia.tune.kernels.kernel_group import KernelGroup
 from intarsia.tune.kernels.kernel_question import KernelQuestion
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.whole_evaluator import innermost_evaluator
 
 LEAST_SHARE: Final = 0.01
 """Share of the program's time that a decision must be able to save to be tried: less is within the noise."""
@@ -68,6 +71,23 @@ class KernelTimes:
         return saved if question.most_saved is None else min(saved, question.most_saved)
 
     def _seconds_of_bytes(self, key: str) -> float:
+        """Return the least seconds of a group's bytes: the roofline's, or at the rate of a faster kernel.
+
+        A bandwidth that was measured while other programs ran is too low, like a peak. Kernels of fewer bytes
+        do not show it: caches may serve them.
+        """
+        amount, bounds = (
+            self.groups[key].bytes_moved,
+            {other: self._roofline_seconds(other) for other in self.seconds},
+        )
+        shares = [
+            self.seconds[other] / bound
+            for other, bound in bounds.items()
+            if bound and self.seconds[other] and self.groups[other].bytes_moved >= amount
+        ]
+        return bounds[key] * min(1.0, min(shares, default=1.0))
+
+    def _roofline_seconds(self, key: str) -> float:
         group = self.groups[key]
         if self.roofline is None or not group.calls:
             return 0.0
@@ -114,10 +134,12 @@ class TimedQuestions:
     Attributes:
         instructions: Their instructions, those that save most first.
         skipped: Number of questions that cannot pay, or were not among the first.
+        foreseen: Number of choices that did not pay on similar kernels of other models, and were not timed.
     """
 
     instructions: tuple[Instruction, ...] = ()
     skipped: int = 0
+    foreseen: int = 0
 
 
 def timed_questions(
@@ -126,8 +148,9 @@ def timed_questions(
     """Return the questions that can pay, by the times of kernels.
 
     Kernels are timed where they run, in the program as it is and in one program for all first choices, one
-    for all second choices, and so on: so a few builds decide about many kernels. Without an evaluator of
-    kernels all questions are returned, in their order.
+    for all second choices, and so on: so a few builds decide about many kernels. Which questions are among
+    those is predicted, by the roofline and by what the same choices have saved on similar kernels of other
+    models. Without an evaluator of kernels all questions are returned, in their order.
 
     Args:
         questions: Questions on the program at the end of the trace.
@@ -145,29 +168,90 @@ def timed_questions(
     if as_it_is is None or not all(map(isfinite, as_it_is[0])) or not any(as_it_is[0]):
         return TimedQuestions(tuple(question.instruction() for question in questions))
     assert isinstance(evaluator, EvaluatorOfKernels)
+    inner = innermost_evaluator(evaluator)
+    answers = inner.kernel_answers if isinstance(inner, EvaluatorWithAnswers) else KernelAnswers()
     times = KernelTimes(dict(zip(keys, as_it_is[0], strict=True)), {group.key: group for group in groups})
-    payable = _payable(questions, times)
-    if payable and isinstance(evaluator, EvaluatorWithRoofline):
+    hopeful = [_without_foreseen(question, times, answers) for question in questions]
+    foreseen = sum(
+        len(before.choices) - len(after.choices) for before, after in zip(questions, hopeful, strict=True)
+    )
+    open_questions = [question for question in hopeful if question.choices]
+    payable = _payable(open_questions, times, answers)
+    if payable and isinstance(inner, EvaluatorWithRoofline):
         # It is measured only where some question may pay by the rates of the program's own kernels.
-        roofline = evaluator.roofline(max(group.threads for group in groups))
-        payable = _payable(questions, replace(times, roofline=roofline))
-    skipped = len(questions) - len(payable)
+        roofline = inner.roofline(max(group.threads for group in groups))
+        payable = _payable(open_questions, replace(times, roofline=roofline), answers)
+    skipped = len(open_questions) - len(payable)
     variants = _variants(payable, trace, ctx)
     timed = evaluator.time_kernels([unchanged, *variants], keys) if variants else None
     if timed is None:
-        return TimedQuestions(tuple(question.instruction() for question in payable), skipped)
+        return TimedQuestions(tuple(question.instruction() for question in payable), skipped, foreseen)
     seconds = [dict(zip(keys, costs, strict=True)) for costs in timed]
+    _keep_answers(payable, seconds, times, answers)
     instructions = _ordered(payable, seconds, sum(timed[0]))
     if instructions:
         ctx.control.renew()  # kernels timed alone have gained: the program is tried with them
-    return TimedQuestions(instructions, skipped)
+    return TimedQuestions(instructions, skipped, foreseen)
 
 
-def _payable(questions: Sequence[KernelQuestion], times: KernelTimes) -> list[KernelQuestion]:
-    """Return the questions that can save enough, most first."""
-    most = {question.name: times.most_saved(question) for question in questions}
+def _without_foreseen(question: KernelQuestion, times: KernelTimes, answers: KernelAnswers) -> KernelQuestion:
+    """Return a question without the choices that saved too little on similar kernels of other models."""
+    choices = {
+        name: choice
+        for name, choice in question.choices.items()
+        if _expected_share(question, name, times, answers) >= LEAST_OF_KERNELS
+    }
+    return replace(question, choices=choices)
+
+
+def _expected_share(
+    question: KernelQuestion, choice: str, times: KernelTimes, answers: KernelAnswers
+) -> float:
+    """Return the share of its kernels' time that a choice may save by what was seen; 1 if nothing was."""
+    groups = [times.groups[key] for key in question.groups]
+    if not groups:
+        return 1.0
+    expected = answers.expect(choice_subject(question, choice, groups), kernel_features(groups))
+    return 1.0 if expected is None else min(1.0, expected.most)
+
+
+def _keep_answers(
+    questions: Sequence[KernelQuestion],
+    seconds: Sequence[Mapping[str, float]],
+    times: KernelTimes,
+    answers: KernelAnswers,
+) -> None:
+    """Store what the choices have saved, for the questions of other models.
+
+    Args:
+        questions: Questions that were timed.
+        seconds: Seconds of each group as it is, and in each variant.
+        times: Times of the kernels, with their groups.
+        answers: Answers to add to.
+    """
+    for question in questions:
+        groups = [times.groups[key] for key in question.groups]
+        before = sum(seconds[0][key] for key in question.groups)
+        for choice, variant in zip(question.choices, seconds[1:], strict=False):
+            after = sum(variant[key] for key in question.groups)
+            subject = choice_subject(question, choice, groups)
+            answers.keep(subject, kernel_features(groups), before, after)
+
+
+def _payable(
+    questions: Sequence[KernelQuestion], times: KernelTimes, answers: KernelAnswers
+) -> list[KernelQuestion]:
+    """Return the questions that can save enough by the rates and by what was learned, most first."""
+    most = {question.name: _most_saved(question, times, answers) for question in questions}
     kept = [question for question in questions if most[question.name] >= LEAST_SHARE * times.whole]
     return sorted(kept, key=lambda question: -most[question.name])[:MOST_QUESTIONS]
+
+
+def _most_saved(question: KernelQuestion, times: KernelTimes, answers: KernelAnswers) -> float:
+    """Return the seconds that a question can save at most, by the roofline and by answers to similar ones."""
+    shares = [_expected_share(question, name, times, answers) for name in question.choices]
+    whole = sum(times.seconds[key] for key in question.groups)
+    return min(times.most_saved(question), max(shares, default=0.0) * whole)
 
 
 def _variants(questions: Sequence[KernelQuestion], trace: Trace, ctx: TuningContext) -> list[Trace]:

@@ -78,4 +78,7 @@ def kernel_instructions(
     if timed.skipped:
         reason = f"share of the time x possible gain below {LEAST_SHARE:.0%}, or not among the first"
         ctx.node.add(f"not tried: {timed.skipped} decisions, {reason} {MOST_QUESTIONS}")
+    if timed.foreseen:
+        reason = "which saved too little on similar kernels of other models"
+        ctx.node.add(f"not tried: {timed.foreseen} choices, {reason}")
     return list(timed.instructions)

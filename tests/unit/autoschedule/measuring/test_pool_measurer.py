@@ -12,13 +12,17 @@ import pytest
 from tests.faulty_builds import HANGING, Fault, build_with_fault, with_fault
 from tests.native_workloads import conv2d_nchw_bn_relu, matmul
 from tests.searched_programs import small_sketches, small_task, task_of
+from tests.unit.measure.quick_testbed import WORKLOAD
 
 from intarsia.autoschedule.measuring import MeasureOptions, PoolMeasurer, RunTiming, ScheduleMeasurement
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.ir import DType
+from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.testbed import LendingTestbed, LocalTestbed
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
@@ -27,6 +31,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
 from intarsia.support.errors import ExecutionError, StoppedError
 from intarsia.target import Target
+from intarsia.toolchain.this_host import this_host
 
 PRODUCT = task_of(matmul(16, 16, 16), cores=2)
 TARGET = Target("cpu -toolchain=native")
@@ -119,6 +124,23 @@ def test_too_much_code_is_not_compiled() -> None:
         found = measurer.measure(PRODUCT, [LoopState.initial(PRODUCT.dag), state])
     assert errors(found) == [MeasureError.OK, MeasureError.COMPILE]
     assert re.fullmatch(r"these loops come to \d+ stores, more than 4", found[1].message)
+
+
+@pytest.mark.processes
+def test_lent_workers_measure_programs_and_schedules_by_turns() -> None:
+    program = MeasureInput(WORKLOAD, Target("cpu -toolchain=reference"), WHOLE)
+    states = sampled(PRODUCT, 2, seed=3)
+    with LocalTestbed.open(this_host(), workers=1) as testbed:
+        assert isinstance(testbed, LendingTestbed)
+        pools = testbed.workers.builders, testbed.workers.runner
+        for _ in range(2):
+            with PoolMeasurer.open(Isa.host(), lent=testbed.lend_workers()) as measurer:
+                assert (measurer.workers.builders, measurer.workers.runner) == pools
+                assert errors(measurer.measure(PRODUCT, states)) == [MeasureError.OK] * 2
+                assert measurer.folder.path.exists()
+            assert not measurer.folder.path.exists()
+            (measured,) = testbed.measure([program])
+            assert measured.outcome.error is MeasureError.OK
 
 
 def test_the_best_are_measured_in_turns(measurer: PoolMeasurer) -> None:

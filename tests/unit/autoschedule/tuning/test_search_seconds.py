@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
+from tests.planned_meter import PlannedMeter
 
 from intarsia.autoschedule.tuning.search_seconds import SHARE, search_seconds
 from intarsia.tune.run_control import RunControl
 
 
-@dataclass
-class Meter:
-    """Measuring the toolchains alone took some seconds."""
-
-    spent: float
-    trials: int = 3
-
-
 def control(left: float, spent: float = 4.0, *, proves: bool = False) -> RunControl:
-    return RunControl(left, meter=Meter(spent), proves=proves)
+    return RunControl(left, meter=PlannedMeter(spent, trials=3), proves=proves)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +13,15 @@ from tests.tuning_passes import CostTable
 
 from intarsia.build import build
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var, structural_digest
+from intarsia.measure.database import Database
 from intarsia.native.graph import KernelDecisions
 from intarsia.native.roofline import Roofline
 from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.tune import Trace, TuningContext
+from intarsia.tune.kernel_answers import KernelAnswers
 from intarsia.tune.kernels import AS_IT_IS, KernelGroup, TuneKernels, decide_kernels, kernel_groups
+from intarsia.tune.kernels.answer_features import choice_subject, kernel_features
 from intarsia.tune.kernels.kernel_question import KernelQuestion
 from intarsia.tune.kernels.timed_questions import KernelTimes
 from intarsia.tune.passes import (
@@ -130,6 +134,46 @@ def test_only_what_can_pay_is_tried_and_the_rest_is_said() -> None:
 
 
 @dataclass
+class TableWithAnswers(TimedTable):
+    """An evaluator that times kernels by a table, with answers of other models."""
+
+    kernel_answers: KernelAnswers = field(default_factory=KernelAnswers)
+
+
+def test_what_saved_nothing_on_similar_kernels_is_not_timed(tmp_path: Path) -> None:
+    tuned, (first, *_) = TuneFusionBorders(), groups()
+    times = seconds(tuned, (60.0, 50.0), (0.3,), (10.0,))
+    questions = [item for item in tuned.questions(groups(), "") if item.groups == (first.key,)]
+    subject, features = choice_subject(questions[0], "epilogue apart", [first]), kernel_features([first])
+    with Database.open(tmp_path / "kept.db") as database:
+        for number, after in enumerate((10.0, 10.5, 9.9)):
+            KernelAnswers.read(database, "here", str(number)).keep(subject, features, 10.0, after)
+        answers = KernelAnswers.read(database, "here", "this")
+        table = TableWithAnswers(seconds=times, kernel_answers=answers)
+        inside = TuningContext(table).for_candidates("pass", Trace(given()))
+        (nothing,) = tuned.instructions(Trace(given()), inside)
+        assert nothing.decisions == (AS_IT_IS,)
+        assert table.timed == [1], "the program as it is, and no variant"
+        assert any("similar kernels of other models" in child.name for child in inside.node.children)
+
+
+def test_what_is_timed_answers_later_questions(tmp_path: Path) -> None:
+    tuned, (first, *_) = TuneFusionBorders(), groups()
+    times = seconds(tuned, (60.0, 50.0), (0.3,), (10.0,))
+    with Database.open(tmp_path / "kept.db") as database:
+        for model in ("one", "another"):
+            table = TableWithAnswers(
+                seconds=times, kernel_answers=KernelAnswers.read(database, "here", model)
+            )
+            tuned.instructions(Trace(given()), TuningContext(table))
+        answers = KernelAnswers.read(database, "here", "this")
+        (subject,) = answers.answers
+        expected = answers.expect(subject, kernel_features([first]))
+    assert expected is not None
+    assert expected.mean == pytest.approx(1 / 6)
+
+
+@dataclass
 class TableWithRoofline(TimedTable):
     """An evaluator that times kernels by a table, on a machine with a roofline.
 
@@ -167,6 +211,18 @@ def test_fewer_operations_do_not_beat_the_bytes() -> None:
     question = KernelQuestion("form", (layers.key,), {}, has_less_work=True)
     assert times.most_saved(question) == pytest.approx(10.0, rel=1e-3)
     assert replace(times, roofline=None).most_saved(question) == pytest.approx(30.0)
+
+
+def test_a_bandwidth_that_a_larger_kernel_exceeds_was_measured_too_low() -> None:
+    large, small = sorted(groups(), key=lambda group: -group.bytes_moved)[:2]
+    roofline = Roofline(1e30, large.bytes_moved / 120.0, 0)  # the large one would take 120 s at least
+    bound = 120.0 * small.bytes_moved / large.bytes_moved
+    for took, share in ((60.0, 0.5), (120.0, 1.0), (240.0, 1.0)):
+        seconds = {large.key: took, small.key: bound + 1.0}
+        times = KernelTimes(seconds, {large.key: large, small.key: small}, roofline)
+        question = KernelQuestion("form", (small.key,), {}, has_less_work=True)
+        least = min(0.5 * (bound + 1.0), bound + 1.0 - share * bound)
+        assert times.most_saved(question) == pytest.approx(least, rel=1e-3, abs=1e-3)
 
 
 def test_what_saves_nothing_alone_is_not_tried_on_the_program() -> None:
