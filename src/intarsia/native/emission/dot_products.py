@@ -57,7 +57,7 @@ def dot_of_bytes(
 
 
 def _width(isa: Isa, lanes: int) -> int:
-    """Return the number of lanes of the widest vectors with instructions that `lanes` consist of; 0 for none."""
+    """Return the lanes of the widest vectors with instructions that `lanes` consist of; 0 for none."""
     most = min(isa.vector_bytes // 4, 16) if isa.architecture == "x86_64" else 4
     if most == 16 and not {"avx512vnni", "avx512bw"} & set(isa.features):
         most = 8
@@ -114,10 +114,10 @@ def _by_bytes(builder: Builder, unsigned: str, signed: str, lanes: int) -> str:
     kind, pure = vector_type("i32", lanes), builder.pure
     top = constant(3 * _BYTE, "i32", lanes)
     total = ""
-    for place in range(4):
-        left = pure(f"lshr {kind} {unsigned}, {constant(place * _BYTE, 'i32', lanes)}")
+    for number in range(4):
+        left = pure(f"lshr {kind} {unsigned}, {constant(number * _BYTE, 'i32', lanes)}")
         left = pure(f"and {kind} {left}, {constant(255, 'i32', lanes)}")
-        right = pure(f"shl {kind} {signed}, {constant((3 - place) * _BYTE, 'i32', lanes)}")
+        right = pure(f"shl {kind} {signed}, {constant((3 - number) * _BYTE, 'i32', lanes)}")
         product = pure(f"mul {kind} {left}, {pure(f'ashr {kind} {right}, {top}')}")
         total = pure(f"add {kind} {total}, {product}") if total else product
     return total

@@ -12,6 +12,7 @@ from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, Convolution
 from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.group_key import group_key
+from intarsia.native.graph.integer_steps import with_integer_steps
 from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
 from intarsia.native.graph.kernel_decisions import NO_DECISIONS, KernelDecisions
 from intarsia.native.graph.kernel_sequence import KernelSequence, PlannedGroup
@@ -68,7 +69,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
         CompileError: A call has no native kernel; the message has the operator and the reason.
     """
     chosen = options or PlanOptions()
-    line, alignment = StraightLine.of(function), max(isa.vector_bytes, isa.machine.line_bytes)
+    alignment = max(isa.vector_bytes, isa.machine.line_bytes)
+    line = with_integer_steps(StraightLine.of(function), _lanes(isa, chosen))
     sequence = _empty_sequence(line, isa, chosen, alignment)
     rule_groups = _add_groups(sequence, line, chosen)
     results = sequence.plain_results(line.results)
@@ -81,7 +83,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
 
 def _empty_sequence(line: StraightLine, isa: Isa, options: PlanOptions, alignment: int) -> KernelSequence:
     """Return a sequence without kernels for the values of a region."""
-    lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if options.blocked else 0
+    lanes = _lanes(isa, options)
     costs = relative_costs(isa, options.threads)
     return KernelSequence(
         list(line.values),
@@ -93,6 +95,11 @@ def _empty_sequence(line: StraightLine, isa: Isa, options: PlanOptions, alignmen
         read_plain(line) if lanes else frozenset(),
         costs=costs,
     )
+
+
+def _lanes(isa: Isa, options: PlanOptions) -> int:
+    """Return the number of channels of a block; 0 to block nothing."""
+    return isa.vector_bytes // DType.FLOAT32.numpy.itemsize if options.blocked else 0
 
 
 def _add_groups(sequence: KernelSequence, line: StraightLine, options: PlanOptions) -> dict[str, RuleGroup]:

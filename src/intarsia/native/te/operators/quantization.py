@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from intarsia.ir import DType
 from intarsia.native.te.compute import compute, reduce_axis
@@ -63,6 +67,34 @@ def dequantize_linear(call: ComputeCall) -> Sequence[Tensor]:
         return value.astype(call.output_type.dtype)
 
     return [compute(call.shape, element, call.name)]
+
+
+def dequantized_array(
+    array: npt.NDArray[Any], scale: npt.NDArray[Any], zero: npt.NDArray[Any] | None, axis: int, block: int
+) -> npt.NDArray[Any]:
+    """Return what DequantizeLinear makes of a constant, in float32.
+
+    Args:
+        array: Quantized elements.
+        scale: One scale, or one for each index or block of an axis.
+        zero: Zero points likewise; None for zeros.
+        axis: The axis.
+        block: Number of indices of a block; 0 without blocks.
+    """
+    axis = front(axis, array.ndim)
+
+    def spread(parameter: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if parameter.size == 1:
+            return parameter.reshape(())
+        if block:
+            wide = np.repeat(parameter, block, axis)
+            return np.take(wide, range(array.shape[axis]), axis)
+        return parameter.reshape([-1 if place == axis else 1 for place in range(array.ndim)])
+
+    numbers = array.astype(np.float32)
+    if zero is not None:
+        numbers = numbers - spread(zero).astype(np.float32)
+    return np.ascontiguousarray(numbers * spread(scale).astype(np.float32))
 
 
 def _parameter(call: ComputeCall, parameter: Tensor, i: Indices) -> Expression:
