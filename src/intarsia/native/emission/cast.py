@@ -30,6 +30,11 @@ def _text(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:
     if dtype.is_float:
         return _to_float(builder, value, dtype, has_f16c)
     if source.is_float:
+        if stored_bytes(dtype) < stored_bytes(DType.INT32):
+            # Machines convert to 32 bits, and LLVM makes worse code of a conversion to fewer.
+            word, wide = vector_type("i32", lanes), f"fptosi {kind} {value.text} to"
+            number = builder.pure(f"freeze {word} {builder.pure(f'{wide} {word}')}")
+            return builder.pure(f"trunc {word} {number} to {target}")
         sign = "s" if is_signed(dtype) else "u"
         number = builder.pure(f"fpto{sign}i {kind} {value.text} to {target}")
         return builder.pure(f"freeze {target} {number}")  # NaN gives some number, the same for every use

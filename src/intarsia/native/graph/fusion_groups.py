@@ -156,11 +156,19 @@ class _Groups:
         """Return whether the reader is an elementwise epilogue of the same shape."""
         if self._kinds[end] is not _POINTWISE or self._shape(source) != self._shape(end):
             return False
+        if self._is_read_as_bytes(end):
+            return False
         if not self._is_read_by(source, _POINTWISE):
             return False
         if self._has_loops[source]:
             return not self._has_loops[end]
         return self._kinds[source] is _POINTWISE and self._fits(source, end)
+
+    def _is_read_as_bytes(self, end: int) -> bool:
+        """Return whether only kernels that can dequantise read a DequantizeLinear: bytes are fewer."""
+        if str(self._steps[end].op) != "DequantizeLinear" or self._is_kept[end]:
+            return False
+        return bool(self._readers[end]) and self._is_read_by(end, _POINTWISE, _REDUCTION)
 
     def is_prologue(self, source: int, end: int) -> bool:
         """Return whether a group without an anchor can be inlined into its reader without recomputation.

@@ -12,12 +12,12 @@ from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, Convolution
 from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.group_key import group_key
-from intarsia.native.graph.integer_steps import with_integer_steps
 from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
 from intarsia.native.graph.kernel_decisions import NO_DECISIONS, KernelDecisions
 from intarsia.native.graph.kernel_sequence import KernelSequence, PlannedGroup
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.memory_plan import lifetimes
+from intarsia.native.graph.quantised_region import with_integer_steps
 from intarsia.native.graph.region_plan import RegionPlan, RuleGroup
 from intarsia.native.graph.step_kind import step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine

@@ -17,7 +17,7 @@ from tests.unit.native.graph.programs import constant
 from tests.unit.native.graph.run_plan import run_plan
 
 from intarsia.build import build
-from intarsia.ir import DType, Expr, Function, GlobalVar, IRModule, TensorType, Var
+from intarsia.ir import DType, Expr, Function, GlobalVar, IRModule, TensorType, Tuple, Var
 from intarsia.native.graph import RegionPlan, plan_region
 from intarsia.native.machine.isa import Isa
 from intarsia.op import call
@@ -273,8 +273,87 @@ def test_every_reader_dequantises_bytes_itself() -> None:
     bytes_ = call("QuantizeLinear", call("Relu", call("Conv", first, weight)), scale, zero)
     shared = call("DequantizeLinear", bytes_, scale, zero)
     total = call("QuantizeLinear", call("Add", call("Conv", shared, weight), shared), scale, zero)
-    function = IRModule({GlobalVar("main"): Function((x,), total)})["main"]
+    assert _written_types(_planned(x, total)) == {DType.UINT8}
+
+
+def _planned(x: Var, result: Expr) -> RegionPlan:
+    function = IRModule({GlobalVar("main"): Function((x,), result)})["main"]
     assert isinstance(function, Function)
-    plan = plan_region(function, Isa.host())
-    written = {plan.values[number].type.dtype for kernel in plan.kernels for number in kernel.outputs}
-    assert written == {DType.UINT8}
+    return plan_region(function, Isa.host())
+
+
+def _written_types(plan: RegionPlan) -> set[DType]:
+    return {plan.values[number].type.dtype for kernel in plan.kernels for number in kernel.outputs}
+
+
+def test_pools_and_transpositions_move_bytes() -> None:
+    """MaxPool and Transpose between bytes of one scale read and write bytes, and nothing is rounded."""
+    x = Var("x", checked_type=TensorType((1, 16, 6, 6), DType.UINT8))
+    zero, scale = constant(9, np.uint8), constant(0.3)
+    pooled = call("MaxPool", call("DequantizeLinear", x, scale, zero), kernel_shape=(2, 2), strides=(2, 2))
+    turned = call("Transpose", pooled, perm=(0, 2, 3, 1))
+    plan = _planned(x, call("Neg", call("Reshape", turned, constant((9, 16), np.int64))))
+    moved = {DType.UINT8, DType.FLOAT32}
+    assert _written_types(plan) == moved
+    given_x = np.random.default_rng(3).integers(0, 256, (1, 16, 6, 6), np.uint8)
+    (found,) = run_plan(plan, [given_x], Isa.host())
+    most = given_x.reshape(16, 3, 2, 3, 2).max((2, 4)).transpose(1, 2, 0).reshape(9, 16)
+    exact = -((most.astype(np.float32) - 9) * np.float32(0.3))
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
+def test_quantising_what_was_dequantised_restores_the_bytes() -> None:
+    x = Var("x", checked_type=TensorType((4, 64), DType.UINT8))
+    zero, scale = constant(9, np.uint8), constant(0.3)
+    again = call("QuantizeLinear", call("DequantizeLinear", x, scale, zero), scale, zero)
+    weight = call("DequantizeLinear", constant(np.ones((64, 16)), np.int8), constant(0.5))
+    plan = _planned(x, call("MatMul", call("DequantizeLinear", again, scale, zero), weight))
+    assert len(plan.kernels) == 1
+
+
+def test_transposed_weights_stay_bytes() -> None:
+    x = Var("x", checked_type=TensorType((4, 8), DType.UINT8))
+    random = np.random.default_rng(5)
+    bytes_, scales = random.integers(-128, 128, (24, 8)), 2.0 ** random.integers(-6, -2, 24)
+    weight = call(
+        "DequantizeLinear",
+        constant(bytes_, np.int8),
+        constant(scales),
+        constant(np.zeros(24), np.int8),
+        axis=0,
+    )
+    left = call("DequantizeLinear", x, constant(0.5), constant(3, np.uint8))
+    plan = _planned(x, call("MatMul", left, call("Transpose", weight, perm=(1, 0))))
+    assert _reads_words(plan)
+    given_x = random.integers(0, 256, (4, 8), np.uint8)
+    (found,) = run_plan(plan, [given_x], Isa.host())
+    sums = (given_x.astype(np.int64) - 3) @ bytes_.T
+    np.testing.assert_array_equal(found, sums.astype(np.float32) * (0.5 * scales).astype(np.float32))
+
+
+def test_a_dequantised_result_is_written_and_its_readers_use_the_bytes() -> None:
+    x = Var("x", checked_type=TensorType((4, 8), DType.UINT8))
+    value = call("DequantizeLinear", x, constant(0.5), constant(3, np.uint8))
+    weight = call("DequantizeLinear", constant(np.ones((8, 16)), np.int8), constant(0.25))
+    plan = _planned(x, Tuple((value, call("MatMul", value, weight))))
+    assert _reads_words(plan)
+    given_x = np.arange(32, dtype=np.uint8).reshape(4, 8)
+    first, second = run_plan(plan, [given_x], Isa.host())
+    np.testing.assert_array_equal(first, (given_x.astype(np.float32) - 3) * 0.5)
+    np.testing.assert_array_equal(second, np.repeat(first.sum(1, keepdims=True) * 0.25, 16, 1))
+
+
+def test_requantising_by_reciprocals_is_within_a_step() -> None:
+    """Scales that are no powers of two are multiplied by, which may differ from the quotient by one step."""
+    x = Var("x", checked_type=TensorType((16, 64), DType.UINT8))
+    random = np.random.default_rng(7)
+    bytes_ = random.integers(-128, 128, (64, 48))
+    weight = call("DequantizeLinear", constant(bytes_, np.int8), constant(0.0137), constant(0, np.int8))
+    value = call("MatMul", call("DequantizeLinear", x, constant(0.031), constant(7, np.uint8)), weight)
+    plan = _planned(x, call("QuantizeLinear", value, constant(0.71), constant(100, np.uint8)))
+    given_x = random.integers(0, 256, (16, 64), np.uint8)
+    (found,) = run_plan(plan, [given_x], Isa.host())
+    sums = (given_x.astype(np.int64) - 7) @ bytes_ * (0.0137 * 0.031 / 0.71)
+    exact = np.clip(np.rint(sums) + 100, 0, 255)
+    assert np.abs(found - exact).max() <= 1
+    assert np.mean(found != exact) < 0.01

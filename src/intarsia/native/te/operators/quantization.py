@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +19,23 @@ from intarsia.native.te.operators.index_arithmetic import ZERO, Indices, front
 from intarsia.native.te.operators.saturation import clipped
 from intarsia.native.te.tensor import Tensor
 
+RECIPROCAL: Final = "reciprocal"
+"""Attribute of a QuantizeLinear of native kernels whose scale is the reciprocal of that of the program."""
+
 
 @compute_rule("QuantizeLinear")
 def quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
     """Declare quotients by the scale, rounded half to even, plus the zero point, clipped to the result."""
     x, dtype = call.input(0), call.output_type.dtype
     scale, zero = call.input(1), call.input(2) if call.has_input(2) else None
-    precision = _precision(call, x.dtype)
+    precision, is_reciprocal = _precision(call, x.dtype), bool(call.integer(RECIPROCAL, 0))
     _check_type(call, dtype)
 
     def element(*i: Expression) -> Expression:
-        divisor = _parameter(call, scale, i).astype(precision)
+        value, divisor = x[i].astype(precision), _parameter(call, scale, i).astype(precision)
         # ONNX rounds the quotient before the zero point is added: half to even depends on that order.
-        rounded = intrinsic("round_even", (x[i].astype(precision) / divisor).astype(DType.FLOAT32))
+        quotient = value * divisor if is_reciprocal else value / divisor
+        rounded = intrinsic("round_even", quotient.astype(DType.FLOAT32))
         if zero is None:
             return clipped(rounded, dtype)
         return clipped(rounded + _parameter(call, zero, i).astype(DType.FLOAT32), dtype)
