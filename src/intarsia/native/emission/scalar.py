@@ -16,7 +16,7 @@ from intarsia.native.emission.arithmetic import (
     select,
     single_instruction,
 )
-from intarsia.native.emission.cast import cast
+from intarsia.native.emission.cast import cast, nearest_word
 from intarsia.native.emission.checks import check_indices
 from intarsia.native.emission.dot_products import dot_of_bytes, is_dot
 from intarsia.native.emission.intrinsics import intrinsic
@@ -88,6 +88,11 @@ class Scalars:
         return number
 
     def _cast(self, scalar: Cast) -> Number:
+        match scalar:
+            case Cast(Intrinsic(name="round_even", args=(exact,)), DType.INT32):
+                whole = nearest_word(self.state.builder, self.state.kernel.isa, self.value(exact))
+                if whole is not None:
+                    return whole
         inside = self.number(scalar.value)
         if scalar.dtype is DType.INT64 and isinstance(inside, AffineIndex):
             return inside

@@ -60,17 +60,16 @@ def blocked_integers(
         centred = compute(x.shape, lambda *i: x[i].astype(DType.FLOAT32) - zero, f"{name}.centred")
         taps = packed(pack_depthwise_weight(source.arranged(weight, 0), lanes).astype(np.float32))
         sums = depthwise_convolution(centred, taps, windows, sums_name)
-        offset = of_channels(step.offset.astype(np.float32))
     else:
         read = ChannelOrder.natural(shape[1], _WORD) if shape[1] <= _WORD else source
         words = packed(packed_blocks(read.arranged(weight, 1), read.lanes, lanes))
         x, pad = arguments.words(number, read), word_of(step.zero)
         sums = blocked_convolution(x, words, windows, sums_name, padding=pad, product=dot)
-        offset = of_channels(step.offset + step.correction)
-    bias = None if step.bias is None else of_channels(step.bias)
-    parameters = offset, of_channels(step.scale), bias
+    arrays = step.parameters(is_centred=step.is_depthwise)
+    offset, scale, bias = (None if array is None else of_channels(array) for array in arrays)
+    assert scale is not None, "a step has a scale"
     names = axis_names(len(windows))
-    return scaled_sums(sums, parameters, lambda i: (i[1], i[-1]), name, names)
+    return scaled_sums(sums, (offset, scale, bias), lambda i: (i[1], i[-1]), name, names)
 
 
 def packed_blocks(weight: Array, read: int, lanes: int) -> Array:

@@ -16,6 +16,7 @@ from typing import Final
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.along_sum import pays_along_sum
+from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.kernel_dag import kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
@@ -333,7 +334,7 @@ def _reads_batches(step: KernelStep, values: Sequence[RegionValue]) -> bool:
 
     Each block of rows packs the panels again, so those of a product by a single matrix must be few.
     """
-    if str(step.op) != "MatMul":
+    if str(step.op) != "MatMul" or isinstance(step, IntegerStep):
         return False
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
     if len(left) < 2 or len(right) < 2 or len(left) == 2 < len(right):

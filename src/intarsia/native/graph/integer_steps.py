@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -31,6 +31,7 @@ class IntegerStep(KernelStep):
         offset: Bias of each output channel as a multiple of the scale, int32.
         correction: Number to add to sums of uncentred bytes, int32: -zero times the sum of weights.
         bias: Bias of each output channel that is no such multiple, float32; None for none.
+        is_exact: Whether float32 holds each sum, with offset and correction.
     """
 
     zero: int
@@ -38,6 +39,26 @@ class IntegerStep(KernelStep):
     offset: Array
     correction: Array
     bias: Array | None
+    is_exact: bool
+
+    def scaled_by(self, factor: Array) -> IntegerStep:
+        """Return the step with its result multiplied by a number."""
+        return replace(
+            self, scale=self.scale * factor, bias=None if self.bias is None else self.bias * factor
+        )
+
+    def parameters(self, *, is_centred: bool) -> tuple[Array | None, Array, Array | None]:
+        """Return what to add to sums as integers, their scale, and what to add then; None for nothing.
+
+        Args:
+            is_centred: Whether the bytes are summed less their zero point.
+        """
+        offset = self.offset if is_centred else self.offset + self.correction
+        if not self.is_exact:
+            return offset, self.scale, self.bias
+        whole = offset * self.scale.astype(np.float64)
+        whole = whole if self.bias is None else whole + self.bias
+        return None, self.scale, whole.astype(np.float32) if whole.any() else None
 
     @property
     def is_depthwise(self) -> bool:
@@ -48,6 +69,14 @@ class IntegerStep(KernelStep):
         """Return the windows of a convolution of an input (N, C, spatial ...)."""
         described = compute_call_of(self.call, "conv")
         return windows_of(described, shape[2:], described.input(1).shape[2:])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordProduct(KernelStep):
+    """A MatMulInteger by a constant matrix, which is packed in words.
+
+    `args` are the bytes and the words; with a zero point of the bytes also that, and the sums of columns.
+    """
 
 
 def packed_words(weight: Array) -> Array:

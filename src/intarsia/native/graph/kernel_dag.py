@@ -12,7 +12,7 @@ from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
-from intarsia.native.graph.integer_steps import IntegerStep
+from intarsia.native.graph.integer_steps import IntegerStep, WordProduct
 from intarsia.native.graph.plain_integers import PlainIntegers
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
@@ -96,7 +96,7 @@ def kernel_dag(
     count: Counter[str] = Counter()
     for position, step in enumerate(steps):
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
-        if isinstance(step, IntegerStep):
+        if isinstance(step, IntegerStep | WordProduct):
             integers = PlainIntegers(step, step_name(step, count), read, tensors)
             tensors[step.outputs[0]] = integers.result()
             packed |= {tensor: Source(number) for tensor, number in integers.numbers.items()}

@@ -10,6 +10,7 @@ Dequantised constants become float32 constants, as they would be computed anew i
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
@@ -17,17 +18,26 @@ from typing import Final
 import numpy as np
 
 from intarsia.ir import Constant, DType, TensorType, Var
+from intarsia.native.graph.dequantised import (
+    BYTES,
+    Dequantised,
+    attribute,
+    dequantised_by,
+    dequantised_constant,
+)
 from intarsia.native.graph.integer_steps import HALF, WORD, IntegerStep, packed_words, signed_weight
+from intarsia.native.graph.quantised_operators import with_fusible_operators
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
-from intarsia.native.te.operators.quantization import RECIPROCAL, dequantized_array
+from intarsia.native.te.operators.quantization import BY_PRODUCT, REQUANTISED, SCALED
 from intarsia.op import call
 
-_BYTES: Final = (DType.INT8, DType.UINT8)
 _PRODUCTS: Final = ("Conv", "Gemm", "MatMul")
 _MOVES: Final = ("MaxPool", "Transpose")
 """Operators that give the same numbers before they are dequantised as after it."""
+_WHOLE: Final = 2**24
+"""Limit of the whole numbers that float32 holds."""
 _MOST_SUMMANDS: Final = (2**31 - 1) // (255 * 128)
 """Maximum number of products of a sum that int32 holds for all bytes."""
 
@@ -41,26 +51,10 @@ def with_integer_steps(line: StraightLine, lanes: int) -> StraightLine:
         line: Region as it was read.
         lanes: Number of channels of a block; 0 if nothing is blocked, and convolutions stay in float32.
     """
-    if not any(str(step.op) == "DequantizeLinear" for step in line.steps):
-        return line
-    return _Rewriting(line, lanes).result()
-
-
-@dataclass(frozen=True, slots=True)
-class _Dequantised:
-    """The quantised argument of a step.
-
-    Attributes:
-        number: Number of the bytes.
-        scale: Scale of all elements, or of each index of an axis.
-        zero: Zero point likewise.
-        axis: Axis of several scales.
-    """
-
-    number: int
-    scale: Array
-    zero: Array
-    axis: int
+    fusible = with_fusible_operators(line, lanes)
+    if not any(str(step.op) == "DequantizeLinear" for step in fusible.steps):
+        return fusible
+    return _Rewriting(fusible, lanes).result()
 
 
 @dataclass(eq=False)
@@ -81,6 +75,8 @@ class _Rewriting:
     _dequantising: dict[int, KernelStep] = field(default_factory=dict)
     _kept: frozenset[int] = frozenset()
     _derived: set[int | None] = field(default_factory=set)
+    _positions: dict[int, int] = field(default_factory=dict)
+    _reads: Counter[int | None] = field(default_factory=Counter)
     _unsigned: dict[int, int] = field(default_factory=dict)
     _written: set[int] = field(default_factory=set)
     _names: dict[int, int] = field(default_factory=dict)
@@ -89,6 +85,7 @@ class _Rewriting:
     def __post_init__(self) -> None:
         self.values = list(self.line.values)
         self._kept = frozenset(self.values[number].same_as for number in self.line.results)
+        self._reads = Counter(number for step in self.line.steps for number in step.args)
         for number, value in enumerate(self.values):
             if value.same_as != number:
                 self._views.setdefault(value.same_as, []).append(number)
@@ -109,6 +106,7 @@ class _Rewriting:
         is_kept = step_kind(step) is StepKind.ELEMENTWISE and not self._derived.isdisjoint(step.args)
         if is_source or is_kept:
             self._derived.update(step.outputs)
+        self._positions.update(dict.fromkeys(step.outputs, len(self.steps)))
         self.steps.append(step)
 
     def _requantising(self, step: KernelStep) -> KernelStep:
@@ -118,13 +116,35 @@ class _Rewriting:
         """
         scale = step.args[1] if str(step.op) == "QuantizeLinear" else None
         array = None if scale is None else self.values[scale].constant
-        if array is None or array.dtype != np.float32 or self._derived.isdisjoint(step.args[:1]):
+        number = step.args[0]
+        if array is None or number is None or number not in self._derived or array.dtype != np.float32:
             return step
-        if step.call.attrs.get("precision", 0) or not np.all(np.isfinite(1 / array)):
+        is_float = self.values[number].type.dtype is DType.FLOAT32 and not step.call.attrs.get("precision", 0)
+        with np.errstate(divide="ignore"):
+            factor = np.asarray(np.float32(1) / array)
+        if not is_float or not np.isfinite(factor).all():
             return step
-        reciprocal = self._add(self.values[scale or 0].type, np.asarray(np.float32(1) / array))
-        call_ = replace(step.call, attrs=step.call.attrs.updated(**{RECIPROCAL: 1}))
-        return replace(step, call=call_, args=(step.args[0], reciprocal, *step.args[2:]))
+        reciprocal = self._add(self.values[scale or 0].type, factor)
+        form = SCALED if factor.size == 1 and self._scale_sums(number, factor.reshape(())) else BY_PRODUCT
+        requantising = replace(step.call, attrs=step.call.attrs.updated(**{REQUANTISED: form}))
+        return replace(step, call=requantising, args=(number, reciprocal, *step.args[2:]))
+
+    def _scale_sums(self, number: int, factor: Array) -> bool:
+        """Multiply the sums that a value is, if nothing else reads them; return whether it is done."""
+        position = self._positions.get(number)
+        while position is not None and self._is_single(number):
+            step = self.steps[position]
+            if isinstance(step, IntegerStep):
+                self.steps[position] = step.scaled_by(factor)
+                return True
+            if str(step.op) != "Relu" or step.args[0] is None:
+                return False
+            number, position = step.args[0], self._positions.get(step.args[0])
+        return False
+
+    def _is_single(self, number: int) -> bool:
+        """Return whether one step alone reads a value."""
+        return self._reads[number] == 1 and number not in self._kept and number not in self._views
 
     def _is_known(self, step: KernelStep) -> bool:
         """Return whether bytes or constants become float32 with a known scale."""
@@ -133,14 +153,16 @@ class _Rewriting:
             return False
         is_known = all(arg is None or self.values[arg].constant is not None for arg in parameters)
         return is_known and (
-            self.values[number].type.dtype in _BYTES or self.values[number].constant is not None
+            self.values[number].type.dtype in BYTES or self.values[number].constant is not None
         )
 
     def _dequantise(self, step: KernelStep) -> None:
         """Remember how a value is dequantised, and its views; their readers do it."""
         (output,) = step.outputs
         self._dequantising[output] = step
-        constant = self._constant(step) if output in self._kept or output in self._views else None
+        constant = (
+            dequantised_constant(step, self.values) if output in self._kept or output in self._views else None
+        )
         if constant is not None:
             for number in (output, *self._views.get(output, ())):
                 elements = constant.reshape(self.values[number].type.static_shape)
@@ -225,7 +247,7 @@ class _Rewriting:
     def _own(self, number: int | None) -> int:
         assert number is not None, "only numbers are dequantised"
         step = self._dequantising[number]
-        constant = self._constant(step)
+        constant = dequantised_constant(step, self.values)
         if constant is not None:
             self.values[number] = replace(self.values[number], constant=constant)
             return number
@@ -234,14 +256,6 @@ class _Rewriting:
         own = self._add(self.values[number].type)
         self._append(KernelStep(step.call, step.args, (own,)))
         return own
-
-    def _constant(self, step: KernelStep) -> Array | None:
-        """Return the elements of a dequantised constant; None for other values."""
-        arrays = [None if arg is None else self.values[arg].constant for arg in step.args]
-        if arrays[0] is None or arrays[1] is None:
-            return None
-        zero = arrays[2] if len(arrays) > 2 else None
-        return dequantized_array(arrays[0], arrays[1], zero, _attribute(step, "axis", 1), _block(step))
 
     def _add(self, type_: TensorType, constant: Array | None = None) -> int:
         self.values.append(RegionValue(type_, len(self.values), constant))
@@ -264,44 +278,31 @@ class _Rewriting:
             return self._convolution(step, x, weight, signed)
         return self._product(step, x, weight, signed)
 
-    def _dequantised(self, number: int | None) -> _Dequantised | None:
+    def _dequantised(self, number: int | None) -> Dequantised | None:
         step = self._dequantising.get(-1 if number is None else number)
-        if step is None or _block(step):
-            return None
-        source, scale_number, *zeros = step.args
-        assert source is not None, "an argument that must be there"
-        assert scale_number is not None, "an argument that must be there"
-        scale = self.values[scale_number].constant
-        zero = self.values[zeros[0]].constant if zeros and zeros[0] is not None else np.zeros(1, np.int8)
-        if scale is None or zero is None or scale.dtype != np.float32:
-            return None
-        if self.values[source].type.dtype not in _BYTES or scale.ndim > 1:
-            return None
-        rank = len(self.values[source].type.static_shape)
-        axis = _attribute(step, "axis", 1) % max(1, rank)
-        return _Dequantised(source, scale.reshape(-1), zero.reshape(-1).astype(np.int64), axis)
+        return None if step is None else dequantised_by(step, self.values)
 
     def _convolution(
-        self, step: KernelStep, x: _Dequantised, weight: _Dequantised, signed: Array
+        self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
     ) -> KernelStep | None:
         filters, channels, *taps = signed.shape
-        groups = _attribute(step, "group", 1)
+        groups = attribute(step, "group", 1)
         is_depthwise = groups == filters == channels * groups
         is_blocked = self.lanes and filters * 2 >= self.lanes and 1 <= len(taps) <= 3
         if not is_blocked or not (groups == 1 or is_depthwise) or (weight.scale.size > 1 and weight.axis):
             return None
-        if prod(signed.shape[1:]) > _MOST_SUMMANDS:
+        if prod(signed.shape[1:]) > (_WHOLE // (255 * 128 * 2) if is_depthwise else _MOST_SUMMANDS):
             return None
         number, zero = (x.number, int(x.zero[0])) if groups > 1 else self._as_unsigned(x)
         return self._finished(step, (number, signed), zero, x.scale * weight.scale, filters)
 
     def _product(
-        self, step: KernelStep, x: _Dequantised, weight: _Dequantised, signed: Array
+        self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
     ) -> KernelStep | None:
         shape, channel = self.values[x.number].type.static_shape, 1
         if signed.ndim != 2 or len(shape) < 2 or (str(step.op) == "Gemm" and not _is_plain_gemm(step)):
             return None
-        if _attribute(step, "transB", 0):
+        if attribute(step, "transB", 0):
             signed, channel = np.ascontiguousarray(signed.T), 0
         depth, columns = signed.shape
         has_other_axis = weight.scale.size > 1 and weight.axis != channel
@@ -317,17 +318,21 @@ class _Rewriting:
         scales = np.broadcast_to(scale.astype(np.float32), (channels,))
         offset, bias = np.zeros(channels, np.int32), None
         if len(step.args) > 2 and step.args[2] is not None:
-            parts = self._bias(step.args[2], scales, channels)
-            if parts is None:
+            biases = self._bias(step.args[2], scales, channels)
+            if biases is None:
                 return None
-            offset, bias = parts
+            offset, bias = biases
         number, weight = args
         words = weight if str(step.op) == "Conv" else packed_words(weight)
         constant = self._add(TensorType(words.shape, DType.of(words)), words)
         axes = tuple(range(1, weight.ndim)) if words is weight else 0
-        correction = (-zero * weight.sum(axes, np.int64)).astype(np.int32)
-        read = (number, constant)
-        return IntegerStep(step.call, read, step.outputs, zero, scales, offset, correction, bias)
+        correction = -zero * weight.sum(axes, np.int64)
+        largest = 255 * np.abs(weight.astype(np.int64)).sum(axes) + np.abs(correction) + np.abs(offset)
+        parts = offset, correction.astype(np.int32), bias
+        is_exact = int(largest.max(initial=0)) < _WHOLE
+        if not is_exact and words is weight and attribute(step, "group", 1) > 1:
+            return None
+        return IntegerStep(step.call, (number, constant), step.outputs, zero, scales, *parts, is_exact)
 
     def _bias(self, number: int, scales: Array, channels: int) -> tuple[Array, Array | None] | None:
         """Return a bias as integers and floats; None if it is no constant of the channels."""
@@ -356,7 +361,7 @@ class _Rewriting:
             return None
         return none, np.broadcast_to(constant.reshape(-1), (channels,))
 
-    def _as_unsigned(self, x: _Dequantised) -> tuple[int, int]:
+    def _as_unsigned(self, x: Dequantised) -> tuple[int, int]:
         """Return the number of the input as unsigned bytes, and their zero point."""
         value, zero = self.values[x.number], int(x.zero[0])
         if value.type.dtype is DType.UINT8:
@@ -378,13 +383,3 @@ def _is_plain_gemm(step: KernelStep) -> bool:
         and not attrs.get("transA", 0)
         and (not has_bias or attrs.get("beta", 1.0) == 1)
     )
-
-
-def _attribute(step: KernelStep, name: str, default: int) -> int:
-    value = step.call.attrs.get(name, default)
-    assert isinstance(value, int)
-    return value
-
-
-def _block(step: KernelStep) -> int:
-    return _attribute(step, "block_size", 0)

@@ -85,7 +85,7 @@ Channel = Callable[[tuple[Expression, ...]], tuple[Expression, ...]]
 
 def scaled_sums(
     sums: Tensor,
-    parameters: tuple[Tensor, Tensor, Tensor | None],
+    parameters: tuple[Tensor | None, Tensor, Tensor | None],
     channel: Channel,
     name: str,
     axis_names: Sequence[str] = (),
@@ -94,7 +94,7 @@ def scaled_sums(
 
     Args:
         sums: Sums of products, int32 or whole numbers in float32.
-        parameters: Offset (as the sums), scale, and bias or None, of each channel.
+        parameters: Offset in int32 or None, scale, and bias or None, of each channel.
         channel: Indices of the channel of an element.
         name: Name of the operation.
         axis_names: Names of the axes.
@@ -102,7 +102,8 @@ def scaled_sums(
     offset, scale, bias = parameters
 
     def element(*i: Expression) -> Expression:
-        value = (sums[i] + offset[channel(i)]).astype(DType.FLOAT32) * scale[channel(i)]
+        total = sums[i] if offset is None else sums[i] + offset[channel(i)]
+        value = total.astype(DType.FLOAT32) * scale[channel(i)]
         return value if bias is None else value + bias[channel(i)]
 
     return compute(sums.shape, element, name, axis_names)
