@@ -11,13 +11,14 @@ Dequantised constants become float32 constants, as they would be computed anew i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
 
 import numpy as np
 
-from intarsia.ir import Constant, DType, TensorType, Var
+from intarsia.ir import Call, Constant, DType, TensorType, Var
 from intarsia.native.graph.dequantised import (
     BYTES,
     Dequantised,
@@ -42,7 +43,9 @@ _MOST_SUMMANDS: Final = (2**31 - 1) // (255 * 128)
 """Maximum number of products of a sum that int32 holds for all bytes."""
 
 
-def with_integer_steps(line: StraightLine, lanes: int) -> StraightLine:
+def with_integer_steps(
+    line: StraightLine, lanes: int, is_faster_in_floats: Callable[[Call], bool] = lambda _: False
+) -> StraightLine:
     """Return a region that computes quantised convolutions and products with integers.
 
     Linear in the region.
@@ -50,11 +53,12 @@ def with_integer_steps(line: StraightLine, lanes: int) -> StraightLine:
     Args:
         line: Region as it was read.
         lanes: Number of channels of a block; 0 if nothing is blocked, and convolutions stay in float32.
+        is_faster_in_floats: Predicate: whether a convolution stays in float32 because that is faster.
     """
     fusible = with_fusible_operators(line, lanes)
     if not any(str(step.op) == "DequantizeLinear" for step in fusible.steps):
         return fusible
-    return _Rewriting(fusible, lanes).result()
+    return _Rewriting(fusible, lanes, is_faster_in_floats).result()
 
 
 @dataclass(eq=False)
@@ -64,12 +68,14 @@ class _Rewriting:
     Attributes:
         line: Region as it was read.
         lanes: Number of channels of a block.
+        is_faster_in_floats: Predicate of convolutions.
         values: Values, with those that are added.
         steps: Steps written so far.
     """
 
     line: StraightLine
     lanes: int
+    is_faster_in_floats: Callable[[Call], bool]
     values: list[RegionValue] = field(init=False)
     steps: list[KernelStep] = field(default_factory=list)
     _dequantising: dict[int, KernelStep] = field(default_factory=dict)
@@ -286,6 +292,8 @@ class _Rewriting:
         self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
     ) -> KernelStep | None:
         filters, channels, *taps = signed.shape
+        if self.is_faster_in_floats(step.call):
+            return None
         groups = attribute(step, "group", 1)
         is_depthwise = groups == filters == channels * groups
         is_blocked = self.lanes and filters * 2 >= self.lanes and 1 <= len(taps) <= 3

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.emitted_kernels import x86_sets
+from tests.emulated_cpus import CPUS
 from tests.unit.native.graph.programs import constant
 from tests.unit.native.graph.quantised_layers import Layer, convolutions, products
 from tests.unit.native.graph.run_plan import run_plan
@@ -196,3 +197,14 @@ def test_requantising_by_reciprocals_is_within_a_step() -> None:
     exact = np.clip(np.rint(sums) + 100, 0, 255)
     assert np.abs(found - exact).max() <= 1
     assert np.mean(found != exact) < 0.01
+
+
+def test_transforms_in_float32_win_where_no_instruction_sums_bytes() -> None:
+    """Of a 3 x 3 convolution on AVX2; a pointwise one has no transforms."""
+    isa = CPUS["haswell"]
+    for taps, is_integer in ((3, False), (1, True)):
+        attrs = {"pads": (taps // 2,) * 4}
+        weight = 128, 128, taps, taps
+        layer = Layer("Conv", (1, 128, 28, 28), weight, attrs, np.uint8, np.int8, 0, True, "", True, 1)
+        assert _reads_words(plan_region(layer.program(), isa)) == is_integer
+        assert _reads_words(plan_region(layer.program(), CPUS["znver4"]))
