@@ -274,12 +274,19 @@ def _fma(values: list[float], dtype: DType) -> float:
         return _narrowed(float(np.float64(values[0]) * np.float64(values[1]) + np.float64(values[2])), dtype)
 
 
+def _dot_of_bytes(unsigned: int, signed: int) -> int:
+    left = [unsigned >> shift & 255 for shift in range(0, 32, 8)]
+    right = [((signed >> shift & 255) ^ 128) - 128 for shift in range(0, 32, 8)]
+    return sum(map(operator.mul, left, right))
+
+
 _INTEGER: dict[str, Callable[..., int]] = {
     "abs": abs,
     "bit_and": operator.and_,
     "bit_or": operator.or_,
     "bit_xor": operator.xor,
     "bit_not": operator.invert,
+    "dot_u8s8": _dot_of_bytes,
     "shift_left": operator.lshift,
     "shift_right": operator.rshift,
 }

@@ -215,6 +215,14 @@ def _erf(values: Array) -> Any:
     return np.vectorize(math.erf, otypes=[np.float64])(values.astype(np.float64))
 
 
+def _dot_of_bytes(unsigned: Array, signed: Array) -> Any:
+    """Sum products of the bytes of words, by shifts: independent of the order of bytes in memory."""
+    shifts = range(0, 32, 8)
+    left = [(unsigned.astype(np.int64) >> shift) & 255 for shift in shifts]
+    right = [((signed.astype(np.int64) >> shift & 255) ^ 128) - 128 for shift in shifts]
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
 _INTRINSICS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan")},
@@ -228,6 +236,7 @@ _INTRINSICS: dict[str, Callable[..., Any]] = {
     "bit_or": np.bitwise_or,
     "bit_xor": np.bitwise_xor,
     "bit_not": np.invert,
+    "dot_u8s8": _dot_of_bytes,
     "shift_left": np.left_shift,
     "shift_right": np.right_shift,
 }

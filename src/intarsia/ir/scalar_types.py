@@ -27,6 +27,7 @@ class Kind(Enum):
 
     FLOAT = "floats"
     INTEGER = "integers"
+    WORD = "int32"
     NUMBER = "numbers"
     BOOL = "bools"
     ANY = "scalars"
@@ -38,6 +39,8 @@ class Kind(Enum):
                 return dtype.is_float
             case Kind.INTEGER:
                 return dtype.is_integer
+            case Kind.WORD:
+                return dtype is DType.INT32
             case Kind.NUMBER:
                 return dtype.is_float or dtype.is_integer
             case Kind.BOOL:
@@ -96,6 +99,8 @@ INTRINSICS: Final[Mapping[str, Signature]] = MappingProxyType(
         "fma": Signature(3, Kind.FLOAT),  # a * b + c, rounded once
         **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), Signature(2, Kind.INTEGER)),
         "bit_not": Signature(1, Kind.INTEGER),
+        # The sum of the products of four bytes: unsigned ones of the first word, signed ones of the second.
+        "dot_u8s8": Signature(2, Kind.WORD),
         # By less than the width of the type, else undefined; to the right, signed integers keep their sign.
         **dict.fromkeys(("shift_left", "shift_right"), Signature(2, Kind.INTEGER)),
     }

@@ -5,7 +5,16 @@ from __future__ import annotations
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.half import rounded
-from intarsia.native.emission.types import Value, constant, held_type, is_signed, stored_bytes, vector_type
+from intarsia.native.emission.types import (
+    Value,
+    constant,
+    held_type,
+    is_signed,
+    overload,
+    stored_bytes,
+    vector_type,
+)
+from intarsia.native.machine.isa import Isa
 
 _HALVES = (DType.FLOAT16, DType.BFLOAT16)
 
@@ -15,6 +24,19 @@ def cast(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> Value:
     if value.dtype is dtype:
         return value
     return Value(_text(builder, value, dtype, has_f16c), dtype, value.lanes)
+
+
+def nearest_word(builder: Builder, isa: Isa, value: Value) -> Value | None:
+    """Emit a float32 rounded half to even to an int32 as one instruction; None where there is none.
+
+    The instruction rounds by the mode of the thread, which no code of ours changes from half to even.
+    """
+    if isa.architecture != "x86_64" or value.dtype is not DType.FLOAT32 or value.lanes not in (4, 8, 16):
+        return None
+    kind, word = held_type(value.dtype, value.lanes), held_type(DType.INT32, value.lanes)
+    name = f"llvm.lrint.{overload('i32', value.lanes)}.{overload('float', value.lanes)}"
+    number = builder.call(word, name, f"{kind} {value.text}")
+    return Value(builder.pure(f"freeze {word} {number}"), DType.INT32, value.lanes)
 
 
 def _text(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:
@@ -30,6 +52,11 @@ def _text(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:
     if dtype.is_float:
         return _to_float(builder, value, dtype, has_f16c)
     if source.is_float:
+        if stored_bytes(dtype) < stored_bytes(DType.INT32):
+            # Machines convert to 32 bits, and LLVM makes worse code of a conversion to fewer.
+            word, wide = vector_type("i32", lanes), f"fptosi {kind} {value.text} to"
+            number = builder.pure(f"freeze {word} {builder.pure(f'{wide} {word}')}")
+            return builder.pure(f"trunc {word} {number} to {target}")
         sign = "s" if is_signed(dtype) else "u"
         number = builder.pure(f"fpto{sign}i {kind} {value.text} to {target}")
         return builder.pure(f"freeze {target} {number}")  # NaN gives some number, the same for every use

@@ -8,6 +8,7 @@ from typing import Final
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Intrinsic, Literal
 from intarsia.native.emission.builder import Builder
+from intarsia.native.emission.dot_products import dot_of_bytes, is_dot
 from intarsia.native.emission.half import rounded
 from intarsia.native.emission.types import Value, constant, held_type, is_signed, overload
 from intarsia.native.emission.vector_math.exp import erf, exp, exp2, tanh
@@ -36,6 +37,8 @@ def intrinsic(builder: Builder, isa: Isa, call: Intrinsic, args: list[Value]) ->
     """Emit a call of an intrinsic on values of one type."""
     lanes = max(arg.lanes for arg in args)
     texts = [builder.splat(arg, lanes) for arg in args]
+    if is_dot(call.name):
+        return Value(dot_of_bytes(builder, isa, texts[0], texts[1], lanes), call.dtype, lanes)
     if call.dtype.is_integer:
         return Value(_of_integers(builder, call.name, texts, call.dtype, lanes), call.dtype, lanes)
     text = _of_floats(builder, isa, call, texts, lanes)

@@ -16,8 +16,9 @@ from intarsia.native.emission.arithmetic import (
     select,
     single_instruction,
 )
-from intarsia.native.emission.cast import cast
+from intarsia.native.emission.cast import cast, nearest_word
 from intarsia.native.emission.checks import check_indices
+from intarsia.native.emission.dot_products import dot_of_bytes, is_dot
 from intarsia.native.emission.intrinsics import intrinsic
 from intarsia.native.emission.memory import load, load_column
 from intarsia.native.emission.state import FunctionState
@@ -87,6 +88,11 @@ class Scalars:
         return number
 
     def _cast(self, scalar: Cast) -> Number:
+        match scalar:
+            case Cast(Intrinsic(name="round_even", args=(exact,)), DType.INT32):
+                whole = nearest_word(self.state.builder, self.state.kernel.isa, self.value(exact))
+                if whole is not None:
+                    return whole
         inside = self.number(scalar.value)
         if scalar.dtype is DType.INT64 and isinstance(inside, AffineIndex):
             return inside
@@ -100,6 +106,9 @@ class Scalars:
             return self._select(scalar)
         if op is ArithOp.NOT:
             return bool_not(builder, self.value(scalar.operands[0]))
+        match scalar:
+            case Arith(op=ArithOp.ADD, operands=(sums, Intrinsic() as products)) if is_dot(products.name):
+                return self._dot_onto(sums, products)
         left, right = self.number(scalar.operands[0]), self.number(scalar.operands[1])
         if isinstance(left, AffineIndex) and isinstance(right, AffineIndex):
             return self._of_sums(op, left, right)
@@ -113,6 +122,14 @@ class Scalars:
         if op is ArithOp.ADD and builder.contract and is_zero(left_text):
             return Value(right_text, first.dtype, lanes)
         return Value(builder.pure(f"{instruction} {left_text}, {right_text}"), first.dtype, lanes)
+
+    def _dot_onto(self, sums: Scalar, products: Intrinsic) -> Value:
+        """Add products of bytes to sums: one instruction where the machine has it."""
+        values = [self.value(scalar) for scalar in (*products.args, sums)]
+        lanes = max(value.lanes for value in values)
+        unsigned, signed, start = (self.state.builder.splat(value, lanes) for value in values)
+        text = dot_of_bytes(self.state.builder, self.state.kernel.isa, unsigned, signed, lanes, start)
+        return Value(text, DType.INT32, lanes)
 
     def _instruction(self, scalar: Arith, dtype: DType, lanes: int) -> str:
         """Return the instruction of a single-instruction operator, with its type; cached by scalar."""

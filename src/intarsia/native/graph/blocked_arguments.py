@@ -37,6 +37,11 @@ class BlockedArguments:
         """Return a placeholder (N, blocks, spatial ..., lanes) for a value with channels in an order."""
         return self._given(number, SourceForm.BLOCKED, self._shape_in(number, order), order)
 
+    def words(self, number: int, order: ChannelOrder) -> Tensor:
+        """Return a placeholder (N, blocks, spatial ..., lanes / 4) for the words of a value of bytes."""
+        *outer, lanes = self._shape_in(number, order)
+        return self._given(number, SourceForm.BLOCKED, (*outer, lanes // 4), order, DType.INT32)
+
     def images(self, number: int, order: ChannelOrder) -> Tensor:
         """Return a placeholder (N, elements of an image) for a value with channels in an order."""
         batch, *rest = self._shape_in(number, order)
@@ -78,14 +83,20 @@ class BlockedArguments:
         return (batch, order.blocks, *spatial, order.lanes)
 
     def _given(
-        self, number: int, form: SourceForm, shape: tuple[int, ...], order: ChannelOrder | None = None
+        self,
+        number: int,
+        form: SourceForm,
+        shape: tuple[int, ...],
+        order: ChannelOrder | None = None,
+        dtype: DType | None = None,
     ) -> Tensor:
         key = number, form, shape
         if key not in self._placeholders:
             constant = self.values[number].constant
             if constant is not None and order is None:
                 return self._declared(constant.reshape(shape))
-            tensor = placeholder(shape, DType.FLOAT32, f"x{len(self.sources)}")
+            held = dtype or self.values[number].type.dtype
+            tensor = placeholder(shape, held, f"x{len(self.sources)}")
             self._placeholders[key] = tensor
             self.sources[tensor] = Source(number, form, order=order)
         return self._placeholders[key]

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from intarsia.ir import DType, TensorType
+from intarsia.ir import TensorType
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
+from intarsia.native.graph.blocked_integers import blocked_integers
 from intarsia.native.graph.blocked_steps import (
+    BLOCKED_TYPES,
     GLOBAL,
     POINTWISE,
+    QUANTISING,
     WINDOWED,
     form_of,
     is_worthwhile,
@@ -24,6 +27,7 @@ from intarsia.native.graph.convolution_algorithm import (
     transformable_shape,
 )
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, with_merged_groups
+from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
@@ -136,6 +140,9 @@ class _Builder:
             NotBlockedError: The step has no declaration on blocked tensors.
         """
         name = step_name(step, self._count)
+        if isinstance(step, IntegerStep):
+            self.results[step.outputs[0]] = self._integers(step, name)
+            return
         match str(step.op):
             case "Conv":
                 result = self._convolution(step, name)
@@ -147,11 +154,17 @@ class _Builder:
                 result = blocked_global_pool(
                     self._blocked_input(step, self.order), name, operator == "GlobalMaxPool"
                 )
-            case operator if operator in POINTWISE:
+            case operator if operator in POINTWISE | QUANTISING:
                 result = self._pointwise(step, name)
             case _:
                 raise NotBlockedError
         self.results[step.outputs[0]] = result
+
+    def _integers(self, step: IntegerStep, name: str) -> Tensor:
+        form = form_of(step, self.values, self.lanes, self.form)
+        if form is None:
+            raise NotBlockedError
+        return blocked_integers(step, name, self.arguments, (form.source, self.order), self.results)
 
     def _convolution(self, step: KernelStep, name: str) -> Tensor:
         described, form = compute_call_of(step.call, name), form_of(step, self.values, self.lanes, self.form)
@@ -247,12 +260,18 @@ class _Builder:
 
     def _pointwise(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)
+        if str(step.op) in QUANTISING and any(self._is_of_channels(arg) for arg in step.args[1:]):
+            raise NotBlockedError
         inputs = tuple(None if arg is None else self._broadcast(arg) for arg in step.args)
         batch, _, *spatial = described.shape
-        type_ = TensorType((batch, self.order.blocks, *spatial, self.lanes), DType.FLOAT32)
+        type_ = TensorType((batch, self.order.blocks, *spatial, self.lanes), described.output_type.dtype)
         constants = tuple(None if arg is None else self._scalar(arg) for arg in step.args)
         call: ComputeCall = replace(described, inputs=inputs, output_types=(type_,), constants=constants)
         return compute(call)[0]
+
+    def _is_of_channels(self, number: int | None) -> bool:
+        """Return whether a scale or zero point differs between elements."""
+        return number is not None and prod(self.values[number].type.static_shape) > 1
 
     def _scalar(self, number: int) -> Array | None:
         constant = self.values[number].constant
@@ -264,7 +283,7 @@ class _Builder:
             return self.results[number]
         value = self.values[number]
         shape = value.type.static_shape
-        if value.type.dtype is not DType.FLOAT32 or len(shape) > self.rank:
+        if value.type.dtype not in BLOCKED_TYPES or len(shape) > self.rank:
             raise NotBlockedError
         if all(extent == 1 for extent in shape):
             return self.arguments.plain(number)

@@ -44,6 +44,12 @@ POINTWISE: Final = frozenset(
     ]
 )
 """Operators that map finite elements to finite ones, since padding in a block must stay finite."""
+QUANTISING: Final = frozenset({"BitwiseXor", "DequantizeLinear", "QuantizeLinear"})
+"""Elementwise operators of bytes; with one scale for all elements, channels may lie anywhere."""
+BLOCKED_TYPES: Final = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
+"""Element types of blocked tensors."""
+_BYTEWISE: Final = QUANTISING | {"Concat", "MaxPool"}
+"""Operators whose results may be bytes."""
 CONVOLUTIONS: Final = frozenset({"Conv", "ConvTranspose"})
 WINDOWED: Final = frozenset({"AveragePool", "MaxPool"})
 GLOBAL: Final = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
@@ -56,7 +62,12 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
     names = [str(step.op) for step in steps]
     types = [values[number].type for step in steps for number in step.outputs]
     shapes = [type_.static_shape for type_ in types]
-    fits = all(type_.dtype is DType.FLOAT32 and len(type_.static_shape) >= 3 for type_ in types)
+    fits = all(
+        type_.dtype in (BLOCKED_TYPES if str(step.op) in _BYTEWISE else {DType.FLOAT32})
+        and len(type_.static_shape) >= 3
+        for step in steps
+        for type_ in (values[number].type for number in step.outputs)
+    )
     if not fits or len(types) != len(steps) or 0 in (extent for shape in shapes for extent in shape):
         return False
     if not CONVOLUTIONS.isdisjoint(names):
@@ -64,7 +75,7 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
     return any(
         arg is not None
         and values[arg].lanes > 0
-        and (name not in POINTWISE or values[arg].type.static_shape == shape)
+        and (name not in POINTWISE | QUANTISING or values[arg].type.static_shape == shape)
         for name, step, shape in zip(names, steps, shapes, strict=True)
         for arg in step.args
     )
@@ -127,7 +138,7 @@ def given_order(value: RegionValue, lanes: int) -> ChannelOrder:
 
 def read_plain(line: StraightLine) -> frozenset[int]:
     """Return the numbers of the values of a region that no step reads in blocks, directly or as a view."""
-    in_blocks = CONVOLUTIONS | WINDOWED | GLOBAL | POINTWISE | _MOVED_IN_BLOCKS
+    in_blocks = CONVOLUTIONS | WINDOWED | GLOBAL | POINTWISE | QUANTISING | _MOVED_IN_BLOCKS
     blocked = {
         line.values[number].same_as
         for step in line.steps

@@ -16,6 +16,7 @@ from typing import Final
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.along_sum import pays_along_sum
+from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.kernel_dag import kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
@@ -156,11 +157,19 @@ class _Groups:
         """Return whether the reader is an elementwise epilogue of the same shape."""
         if self._kinds[end] is not _POINTWISE or self._shape(source) != self._shape(end):
             return False
+        if self._is_read_as_bytes(end):
+            return False
         if not self._is_read_by(source, _POINTWISE):
             return False
         if self._has_loops[source]:
             return not self._has_loops[end]
         return self._kinds[source] is _POINTWISE and self._fits(source, end)
+
+    def _is_read_as_bytes(self, end: int) -> bool:
+        """Return whether only kernels that can dequantise read a DequantizeLinear: bytes are fewer."""
+        if str(self._steps[end].op) != "DequantizeLinear" or self._is_kept[end]:
+            return False
+        return bool(self._readers[end]) and self._is_read_by(end, _POINTWISE, _REDUCTION)
 
     def is_prologue(self, source: int, end: int) -> bool:
         """Return whether a group without an anchor can be inlined into its reader without recomputation.
@@ -325,7 +334,7 @@ def _reads_batches(step: KernelStep, values: Sequence[RegionValue]) -> bool:
 
     Each block of rows packs the panels again, so those of a product by a single matrix must be few.
     """
-    if str(step.op) != "MatMul":
+    if str(step.op) != "MatMul" or isinstance(step, IntegerStep):
         return False
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
     if len(left) < 2 or len(right) < 2 or len(left) == 2 < len(right):

@@ -12,6 +12,8 @@ from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.integer_steps import IntegerStep, WordProduct
+from intarsia.native.graph.plain_integers import PlainIntegers
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, placeholder
@@ -95,9 +97,16 @@ def kernel_dag(
         seen[number] = replace(values[number], type=type_, constant=array)
     tensors = dict(declared)
     placeholders: dict[int, Tensor] = {}
+    packed: dict[Tensor, Source] = {}
     count: Counter[str] = Counter()
     for position, step in enumerate(steps):
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
+        if isinstance(step, IntegerStep | WordProduct):
+            integers = PlainIntegers(step, step_name(step, count), read, tensors)
+            tensors[step.outputs[0]] = integers.result()
+            packed |= {tensor: Source(number) for tensor, number in integers.numbers.items()}
+            packed |= {tensor: Source(-1, array=array) for tensor, array in integers.arrays.items()}
+            continue
         inputs = tuple(
             None if arg is None or value is None else _tensor(arg, value, tensors, placeholders)
             for arg, value in zip(step.args, read, strict=True)
@@ -112,7 +121,7 @@ def kernel_dag(
         with named_node(step.call):
             results = compute(replace(described, inputs=inputs, constants=elements))
         tensors |= dict(zip(step.outputs, results, strict=True))
-    all_sources = {**sources, **{tensor: Source(number) for number, tensor in placeholders.items()}}
+    all_sources = {**sources, **packed, **{tensor: Source(number) for number, tensor in placeholders.items()}}
     return with_placeholders(tuple(tensors[number] for number in outputs), all_sources)
 
 

@@ -172,7 +172,7 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     is_large = form.depth * form.columns * size > threads * task.isa.caches.second
     is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
     lanes = task.lanes(form.op)
-    sizes = form.rows, form.columns, lanes, task.accumulators
+    sizes = form.rows, form.columns, lanes, task.accumulators_of(form.op)
     # Rows whose distance shares a large factor with that of elements of one set are spread over few sets.
     machine = task.isa.machine
     rows_of_set = max(1, machine.first_ways - _OTHER_WAYS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from intarsia.ir.loop_walk import scalar_post_order
-from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
+from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Load, LoopVar, Scalar
 from intarsia.native.dag import AccessAnalyzer
 from intarsia.native.te import ComputeOp, Operation
 from intarsia.native.te.op_attrs import PACKING
@@ -140,7 +140,10 @@ def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
     if op.combiner.name != "sum" or len(op.bodies) != 1:
         return None
     match op.bodies[0]:
-        case Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right)):
+        case (
+            Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right))
+            | Intrinsic(name="dot_u8s8", args=(Load() as left, Load() as right))
+        ):
             k = op.reduce_axes[0].var
             if left.buffer != right.buffer and k in _vars(*left.indices) and k in _vars(*right.indices):
                 return left, right

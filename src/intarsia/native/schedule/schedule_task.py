@@ -8,6 +8,8 @@ from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Intrinsic
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
@@ -15,6 +17,9 @@ from intarsia.native.te import ComputeOp, Operation
 
 _KEPT_FREE = 3
 """Number of vector registers that are left for operands."""
+_PARTS = 4
+"""Number of vector registers for parts of factors of products of bytes, by measurement on AVX2: tiles of
+4 x 16 instead of 6 x 16, whose parts did not fit, take 0.6 of the time."""
 _ELEMENTS_OF_BARRIER = 32
 """Number of elements for each cycle of a barrier from which threads pay off: a simple kernel computes two
 vectors of 8 in a cycle, and two threads save half of its time."""
@@ -64,6 +69,18 @@ class ScheduleTask:
     def accumulators(self) -> int:
         """Number of vector registers for accumulators."""
         return self.isa.vector_registers - _KEPT_FREE
+
+    def accumulators_of(self, op: ComputeOp) -> int:
+        """Return `accumulators`, less those that products of bytes need for their parts.
+
+        Without an instruction for them, even and odd bytes of both factors are registers of their own.
+        """
+        has_parts = not self.isa.has_int8_dot and any(
+            isinstance(part, Intrinsic) and part.name == "dot_u8s8"
+            for body in op.bodies
+            for part, _ in scalar_post_order(body)
+        )
+        return self.accumulators - (_PARTS if has_parts else 0)
 
     @property
     def has_masks(self) -> bool:

@@ -209,12 +209,19 @@ def _fma(a: float, b: float, c: float, dtype: DType) -> Number:
     return narrowed(np.float64(a) * np.float64(b) + np.float64(c))
 
 
+def _dot_of_bytes(unsigned: int, signed: int) -> int:
+    """Return the sum of products of the four bytes of two words: the first unsigned, the second signed."""
+    left, right = (word.to_bytes(4, "little", signed=True) for word in (unsigned, signed))
+    return sum(a * (b - 256 if b > 127 else b) for a, b in zip(left, right, strict=True))
+
+
 _INTEGER: Final[dict[str, Callable[..., int]]] = {
     "abs": abs,
     "bit_and": operator.and_,
     "bit_or": operator.or_,
     "bit_xor": operator.xor,
     "bit_not": operator.invert,
+    "dot_u8s8": _dot_of_bytes,
     "shift_left": operator.lshift,
     "shift_right": operator.rshift,
 }

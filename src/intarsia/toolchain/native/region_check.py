@@ -19,6 +19,7 @@ from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegio
 
 _MOST_SCRATCH_BYTES: Final = 1 << 30
 """Limit of the scratch memory of one thread; kernels plan it to stay within a level of caches."""
+_WORDS: Final = frozenset({("int8", "int32"), ("uint8", "int32")})
 _MOST_ALIGNMENT: Final = 4096
 
 
@@ -84,7 +85,9 @@ def _check_argument(region: NativeRegion, argument: Argument, parameter: ArrayPa
         case ArgumentKind.SLOT:
             ports = (*region.params, *region.results)
             port = ports[_within(number, ports)]
-            if (port.nbytes, port.dtype) != (size, parameter.dtype):
+            # Bytes may be read as words of four, whose products one instruction sums.
+            has_words = (port.dtype.name, parameter.dtype.name) in _WORDS and not parameter.is_written
+            if port.nbytes != size or (port.dtype != parameter.dtype and not has_words):
                 raise _damaged(f"{port.name!r} does not fit the parameter that it is passed to")
             if parameter.is_written and number < len(region.params):
                 raise _damaged(f"a kernel writes to the input {port.name!r}")

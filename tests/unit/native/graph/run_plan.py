@@ -36,7 +36,11 @@ def run_plan(plan: RegionPlan, inputs: Sequence[Array], isa: Isa) -> list[Array]
             loaded[kernel.name] = _compiled(kernel.dag, isa)
         named = {name: _of_shape(plan, memory, number) for name, number in kernel.inputs.items()}
         named |= kernel.constants
-        given = [named[tensor.op.name].reshape(tensor.shape) for tensor in kernel.dag.placeholders]
+        # Bytes are read as words of four by some kernels.
+        given = [
+            named[tensor.op.name].reshape(-1).view(tensor.buffer.dtype.numpy).reshape(tensor.shape)
+            for tensor in kernel.dag.placeholders
+        ]
         made = zip(kernel.dag.outputs, kernel.outputs, strict=True)
         written = [_of_shape(plan, memory, number).reshape(tensor.shape) for tensor, number in made]
         loaded[kernel.name](*given, *written)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +39,13 @@ each of them, and half of a cache line is of no use."""
 
 
 def blocked_convolution(
-    x: Tensor, weight: Tensor, windows: Sequence[Window], name: str, in_per_out: tuple[int, int] = (0, 1)
+    x: Tensor,
+    weight: Tensor,
+    windows: Sequence[Window],
+    name: str,
+    in_per_out: tuple[int, int] = (0, 1),
+    padding: float = 0.0,
+    product: Callable[[Expression, Expression], Expression] = operator.mul,
 ) -> Tensor:
     """Declare the reduction of a convolution: (N, M / lanes, spatial ..., lanes).
 
@@ -48,12 +55,14 @@ def blocked_convolution(
         windows: Windows, one for each spatial dimension.
         name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
+        padding: Value of elements beyond the image.
+        product: Product of an input and a weight; they have one type.
     """
     count, step = in_per_out
     if picks_pixels(windows) and not count and weight.shape[0] * weight.shape[-1] >= _MANY:
         source, windows = picked_pixels(x, windows, f"{name}.pad")
     else:
-        source = padded_block(x, windows, 0.0, f"{name}.pad")
+        source = padded_block(x, windows, padding, f"{name}.pad")
     block, channel, taps = (
         reduce_axis(weight.shape[1], "rb"),
         reduce_axis(weight.shape[-2], "rc"),
@@ -64,7 +73,7 @@ def blocked_convolution(
         first = o // step * count if count else 0
         at = tap_indices(windows, rest[:-1], taps)
         read = source[(n, block.expression + first, *at, channel)]
-        value = read * weight[(o, block, *taps, channel, rest[-1])]
+        value = product(read, weight[(o, block, *taps, channel, rest[-1])])
         return functions.sum(value, (block, *taps, channel))
 
     shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])

@@ -8,7 +8,7 @@ import numpy as np
 
 from intarsia.ir import DType
 from intarsia.native.te.expression import Expression
-from intarsia.native.te.functions import call, highest, lowest, minimum, select
+from intarsia.native.te.functions import call, highest, lowest, select
 
 
 def saturated(value: Expression, dtype: DType) -> Expression:
@@ -24,9 +24,9 @@ def saturated(value: Expression, dtype: DType) -> Expression:
 def clipped(value: Expression, dtype: DType) -> Expression:
     """Return a float without fraction as an integer, clamped to the range; NaN becomes the least one."""
     low, high = _bounds(value.dtype, dtype)
-    # `value >= low` is false for NaN too.
-    at_least = select(value >= low, value, low)
-    return minimum(at_least, high).astype(dtype)
+    # Both are one instruction: the comparison is false for NaN, and what it leaves is no NaN.
+    at_least = select(value > low, value, low)
+    return select(at_least < high, at_least, high).astype(dtype)
 
 
 @cache

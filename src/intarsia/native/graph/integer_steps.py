@@ -1,0 +1,94 @@
+"""Convolutions and products of quantised numbers as steps on integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from intarsia.native.graph.region_plan import Array
+from intarsia.native.graph.straight_line import KernelStep
+from intarsia.native.te.operators import compute_call_of
+from intarsia.native.te.operators.windows import Window, windows_of
+
+WORD: Final = 4
+"""Bytes of a word, which one dot product reads."""
+HALF: Final = 128
+"""Difference between the unsigned and the signed number of a byte with another highest bit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerStep(KernelStep):
+    """A convolution or product of bytes, with the result in float32.
+
+    The result is `(sum of (x - zero) * weight + offset) * scale + bias`. The call is that of the float32
+    operator; `args` are the bytes, and the weights: signed bytes of a convolution, words of a product.
+
+    Attributes:
+        zero: Zero point of the unsigned bytes of the input; of a depthwise convolution, of its bytes.
+        scale: Product of the scales of the input and of the weights of each output channel, float32.
+        offset: Bias of each output channel as a multiple of the scale, int32.
+        correction: Number to add to sums of uncentred bytes, int32: -zero times the sum of weights.
+        bias: Bias of each output channel that is no such multiple, float32; None for none.
+        is_exact: Whether float32 holds each sum, with offset and correction.
+    """
+
+    zero: int
+    scale: Array
+    offset: Array
+    correction: Array
+    bias: Array | None
+    is_exact: bool
+
+    def scaled_by(self, factor: Array) -> IntegerStep:
+        """Return the step with its result multiplied by a number."""
+        return replace(
+            self, scale=self.scale * factor, bias=None if self.bias is None else self.bias * factor
+        )
+
+    def parameters(self, *, is_centred: bool) -> tuple[Array | None, Array, Array | None]:
+        """Return what to add to sums as integers, their scale, and what to add then; None for nothing.
+
+        Args:
+            is_centred: Whether the bytes are summed less their zero point.
+        """
+        offset = self.offset if is_centred else self.offset + self.correction
+        if not self.is_exact:
+            return offset, self.scale, self.bias
+        whole = offset * self.scale.astype(np.float64)
+        whole = whole if self.bias is None else whole + self.bias
+        return None, self.scale, whole.astype(np.float32) if whole.any() else None
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel is convolved on its own."""
+        return self.call.attrs.get("group", 1) != 1
+
+    def windows(self, shape: tuple[int, ...]) -> tuple[Window, ...]:
+        """Return the windows of a convolution of an input (N, C, spatial ...)."""
+        described = compute_call_of(self.call, "conv")
+        return windows_of(described, shape[2:], described.input(1).shape[2:])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordProduct(KernelStep):
+    """A MatMulInteger by a constant matrix, which is packed in words.
+
+    `args` are the bytes and the words; with a zero point of the bytes also that, and the sums of columns.
+    """
+
+
+def packed_words(weight: Array) -> Array:
+    """Return a matrix (K, N) of signed bytes as words (K / 4, N) of four bytes of a column."""
+    depth, columns = weight.shape
+    quads = weight.reshape(depth // WORD, WORD, columns).transpose(0, 2, 1)
+    return np.ascontiguousarray(quads).view(np.int32)[..., 0]
+
+
+def signed_weight(array: Array, zero: Array) -> Array | None:
+    """Return weights as signed bytes whose zero point is 0; None if it is another one."""
+    middle = HALF if array.dtype == np.uint8 else 0
+    if np.any(zero != middle):
+        return None
+    return array if middle == 0 else (array ^ np.uint8(HALF)).view(np.int8)

@@ -1,0 +1,109 @@
+"""Sums of products of bytes, by words of four, and what makes float32 of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from intarsia.ir import DType
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.convolution import layout_free
+from intarsia.native.te.operators.windows import Window, padded, tap_axes, tap_indices
+from intarsia.native.te.tensor import Tensor
+
+
+def dot(unsigned: Expression, signed: Expression) -> Expression:
+    """Return the sum of products of the four bytes of two words."""
+    return functions.call("dot_u8s8", unsigned, signed)
+
+
+def word_of(byte: int) -> int:
+    """Return the word of four equal unsigned bytes, as an int32."""
+    return int.from_bytes(bytes([byte]) * 4, "little", signed=True)
+
+
+def product_of_words(x: Tensor, weight: Tensor, name: str) -> Tensor:
+    """Declare a product (..., K / 4) times (K / 4, N) of words of four bytes, in int32."""
+    k = reduce_axis(weight.shape[0], "rk")
+
+    def element(*i: Expression) -> Reduction:
+        return functions.sum(dot(x[(*i[:-1], k.expression)], weight[k, i[-1]]), k)
+
+    return compute((*x.shape[:-1], weight.shape[1]), element, name, attrs=layout_free(weight))
+
+
+def product_of_bytes(x: Tensor, weight: Tensor, name: str) -> Tensor:
+    """Declare `product_of_words` of bytes (..., K) that the same kernel computes."""
+    k = reduce_axis(x.shape[-1], "rk")
+
+    def element(*i: Expression) -> Reduction:
+        word = x[(*i[:-1], k.expression)].astype(DType.UINT8).astype(DType.INT32)
+        shift = (k % 4 * 8).astype(DType.INT32)
+        byte = functions.call("shift_right", weight[k // 4, i[-1]], shift).astype(DType.INT8)
+        return functions.sum(word * byte.astype(DType.INT32), k)
+
+    return compute((*x.shape[:-1], weight.shape[1]), element, name)
+
+
+def convolution_of_bytes(
+    x: Tensor, weight: Tensor, windows: Sequence[Window], zero: int, name: str, *, is_grouped: bool
+) -> Tensor:
+    """Declare sums of products of plain bytes (N, C, spatial ...) less their zero point, in int32.
+
+    Args:
+        x: Bytes, unsigned unless the zero point is of signed ones.
+        weight: Signed bytes (M, C / groups, taps ...).
+        windows: Windows, one for each spatial dimension.
+        zero: Zero point of the input.
+        name: Name of the operation.
+        is_grouped: Whether each channel is convolved on its own.
+    """
+
+    def number(*i: Expression) -> Expression:
+        byte = x[i] if is_grouped else x[i].astype(DType.UINT8)
+        return byte.astype(DType.INT32) - zero
+
+    centred = compute(x.shape, number, f"{name}.centred")
+    image = padded(centred, windows, 0, f"{name}.pad")
+    channel, taps = reduce_axis(weight.shape[1], "rc"), tap_axes(windows)
+
+    def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
+        source = c if is_grouped else channel.expression
+        pixel = image[(n, source, *tap_indices(windows, positions, taps))]
+        tap = weight[(c, channel.expression, *(axis.expression for axis in taps))]
+        return functions.sum(pixel * tap.astype(DType.INT32), (channel, *taps))
+
+    shape = (x.shape[0], weight.shape[0], *(window.count for window in windows))
+    return compute(shape, element, name)
+
+
+Channel = Callable[[tuple[Expression, ...]], tuple[Expression, ...]]
+"""Function from the indices of an element to those of its channel."""
+
+
+def scaled_sums(
+    sums: Tensor,
+    parameters: tuple[Tensor | None, Tensor, Tensor | None],
+    channel: Channel,
+    name: str,
+    axis_names: Sequence[str] = (),
+) -> Tensor:
+    """Declare `(sums + offset) * scale + bias` in float32.
+
+    Args:
+        sums: Sums of products, int32 or whole numbers in float32.
+        parameters: Offset in int32 or None, scale, and bias or None, of each channel.
+        channel: Indices of the channel of an element.
+        name: Name of the operation.
+        axis_names: Names of the axes.
+    """
+    offset, scale, bias = parameters
+
+    def element(*i: Expression) -> Expression:
+        total = sums[i] if offset is None else sums[i] + offset[channel(i)]
+        value = total.astype(DType.FLOAT32) * scale[channel(i)]
+        return value if bias is None else value + bias[channel(i)]
+
+    return compute(sums.shape, element, name, axis_names)

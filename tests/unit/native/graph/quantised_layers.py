@@ -1,0 +1,178 @@
+"""Random quantised convolutions and products, with their exact results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+from tests.unit.native.graph.programs import constant
+
+from intarsia.ir import Expr, Function, GlobalVar, IRModule, TensorType, Var
+from intarsia.op import call
+
+Array = npt.NDArray[Any]
+
+BYTES = st.sampled_from((np.uint8, np.int8))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A quantised layer in float32's operators.
+
+    Scales are powers of two and sums small, so that everything but the last rounding is exact.
+
+    Attributes:
+        operator: Conv, MatMul or Gemm.
+        x: Shape of the input.
+        weight: Shape of the weights.
+        attrs: Attributes of the operator.
+        dtype: Type of the quantised input and result.
+        weight_dtype: Type of the quantised weights.
+        zero: Zero point of the input.
+        is_per_channel: Whether each output channel has a scale.
+        bias: "int32", "float32", or "" for none.
+        is_requantised: Whether the result is quantised.
+        seed: Seed of all numbers.
+    """
+
+    operator: str
+    x: tuple[int, ...]
+    weight: tuple[int, ...]
+    attrs: dict[str, Any]
+    dtype: Any
+    weight_dtype: Any
+    zero: int
+    is_per_channel: bool
+    bias: str
+    is_requantised: bool
+    seed: int
+
+    @property
+    def channel(self) -> int:
+        """Axis of the output channels of the weights."""
+        return 0 if self.operator == "Conv" or self.attrs.get("transB") else 1
+
+    def numbers(self) -> tuple[Array, Array, Array, Array]:
+        """The input, the weights, the scales of the weights, and the bias in multiples of the scale."""
+        random = np.random.default_rng(self.seed)
+        channels = self.weight[self.channel]
+        limits = np.iinfo(self.dtype)
+        x = random.integers(limits.min, limits.max, self.x, self.dtype, endpoint=True)
+        signed = random.integers(-128, 127, self.weight, np.int16, endpoint=True)
+        offset = 128 if self.weight_dtype is np.uint8 else 0
+        scale = 2.0 ** random.integers(-8, -4, channels if self.is_per_channel else ())
+        bias = random.integers(-5000, 5000, channels, np.int32)
+        return x, (signed + offset).astype(self.weight_dtype), scale.astype(np.float32), bias
+
+    def program(self) -> Function:
+        """The program; its parameter is the quantised input."""
+        x, weight, scale, bias = self.numbers()
+        parameter = Var("x", checked_type=TensorType.of(x))
+        of_x = constant(2.0**-5), constant(self.zero, self.dtype)
+        middle = np.full(scale.shape, 128 if self.weight_dtype is np.uint8 else 0)
+        axis = self.channel
+        args: list[Expr] = [
+            call("DequantizeLinear", parameter, *of_x),
+            call(
+                "DequantizeLinear",
+                constant(weight, self.weight_dtype),
+                constant(scale),
+                constant(middle, self.weight_dtype),
+                axis=axis,
+            ),
+        ]
+        if self.bias == "int32":
+            of_bias = np.broadcast_to(scale * np.float32(2.0**-5), bias.shape)
+            args.append(call("DequantizeLinear", constant(bias, np.int32), constant(of_bias), axis=0))
+        elif self.bias:
+            args.append(constant(bias / 64))
+        result = call(self.operator, *args, **self.attrs)
+        if self.is_requantised:
+            result = call("QuantizeLinear", call("Relu", result), constant(2.0**-2), constant(3, self.dtype))
+        function = IRModule({GlobalVar("main"): Function((parameter,), result)})["main"]
+        assert isinstance(function, Function)
+        return function
+
+    def expected(self) -> Array:
+        """The result, by sums of integers."""
+        x, weight, scale, bias = self.numbers()
+        centred = x.astype(np.int64) - self.zero
+        signed = weight.astype(np.int64) - (128 if self.weight_dtype is np.uint8 else 0)
+        if self.operator == "Conv":
+            sums, shape = _convolved(centred, signed, self.attrs), (-1, *(1,) * (len(self.x) - 2))
+        else:
+            sums, shape = centred @ (signed.T if self.channel == 0 else signed), (-1,)
+        if self.bias == "int32":
+            sums = sums + bias.reshape(shape)
+        value = sums.astype(np.float32) * (scale.reshape(shape if scale.ndim else ()) * np.float32(2.0**-5))
+        if self.bias == "float32":
+            value = value + (bias / 64).astype(np.float32).reshape(shape)
+        if not self.is_requantised:
+            return value
+        limits = np.iinfo(self.dtype)
+        steps = np.rint(np.maximum(value, 0) / np.float32(2.0**-2)) + 3
+        quantised: Array = np.clip(steps, limits.min, limits.max).astype(self.dtype)
+        return quantised
+
+
+def _convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
+    pad, stride = attrs.get("pads", (0, 0, 0, 0)), attrs.get("strides", (1, 1))
+    wide = np.pad(x, ((0, 0), (0, 0), (pad[0], pad[2]), (pad[1], pad[3])))
+    taps = weight.shape[2:]
+    seen = np.lib.stride_tricks.sliding_window_view(wide, taps, (2, 3))[:, :, :: stride[0], :: stride[1]]
+    is_grouped = attrs.get("group", 1) > 1
+    form, factor = ("nchwij,cij->nchw", weight[:, 0]) if is_grouped else ("nchwij,mcij->nmhw", weight)
+    sums: Array = np.einsum(form, seen, factor)
+    return sums
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Layer:
+    taps, stride = draw(st.sampled_from((1, 2, 3))), draw(st.sampled_from((1, 2)))
+    pads = tuple(draw(st.integers(0, taps - 1)) for _ in range(4))
+    size = draw(st.integers(taps, 9)), draw(st.integers(taps, 9))
+    filters = draw(st.sampled_from((8, 16, 20, 40)))
+    is_depthwise = draw(st.booleans())
+    channels = filters if is_depthwise else draw(st.sampled_from((1, 3, 4, 5, 16, 24)))
+    attrs = {"pads": pads, "strides": (stride, stride), "group": filters if is_depthwise else 1}
+    weight = filters, 1 if is_depthwise else channels, taps, taps
+    return _layer(draw, "Conv", (draw(st.integers(1, 2)), channels, *size), weight, attrs)
+
+
+@st.composite
+def products(draw: st.DrawFn) -> Layer:
+    depth, columns = draw(st.sampled_from((4, 8, 12, 60, 63))), draw(st.integers(1, 40))
+    if draw(st.booleans()):
+        rows = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
+        return _layer(draw, "MatMul", (*rows, depth), (depth, columns), {}, biases=("",))
+    is_turned = draw(st.booleans())
+    weight = (columns, depth) if is_turned else (depth, columns)
+    return _layer(draw, "Gemm", (draw(st.integers(1, 9)), depth), weight, {"transB": int(is_turned)})
+
+
+def _layer(
+    draw: st.DrawFn,
+    operator: str,
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    attrs: dict[str, Any],
+    biases: tuple[str, ...] = ("", "int32", "float32"),
+) -> Layer:
+    dtype = draw(BYTES)
+    limits = np.iinfo(dtype)
+    return Layer(
+        operator,
+        x,
+        weight,
+        attrs,
+        dtype,
+        draw(BYTES),
+        draw(st.sampled_from((0, int(limits.min), int(limits.max), 5))),
+        draw(st.booleans()),
+        draw(st.sampled_from(biases)),
+        draw(st.booleans()),
+        draw(st.integers(0, 2**32 - 1)),
+    )
