@@ -189,7 +189,7 @@ class TuneRun:
         if with_plan is not None or self.plan is None:
             return with_plan
         without = self._find_answer(None)
-        return without if without is not None and without[0].plan.is_same(self.plan) else None
+        return without if without and without[0].plan.is_same(self.plan) else None
 
     def _find_answer(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
         record = None if self.database is None else self.database.find_run(self._question(plan))
@@ -203,9 +203,9 @@ class TuneRun:
     def _store(self, result: TuneResult) -> None:
         if self.database is None or result.stopped:
             return
-        run = KeptRun(result.candidates, result.plan, result.explanation, result.schedules)
-        key, workload, host = self._question(self.plan), self.workload.digest, self.testbed.host.digest
-        self.database.keep_run(RunRecord(key, workload, host, time.time(), run.to_text()))
+        outcome = KeptRun(result.candidates, result.plan, result.explanation, result.schedules).to_text()
+        key, host = self._question(self.plan), self.testbed.host.digest
+        self.database.keep_run(RunRecord(key, self.workload.digest, host, time.time(), outcome))
         layers = " ".join(sorted(layers_of(self.workload.module)))
         self.database.keep_model(ModelRecord(key, self._family_question, layers))
 
@@ -235,9 +235,12 @@ class TuneRun:
         )
 
     @property
+    def _can_search(self) -> bool:
+        return bool(self.seconds and (self.searches or self.passes))
+
+    @property
     def _specializes(self) -> bool:
-        is_named = any(sample.is_named for sample in self.workload.samples)
-        return is_named and self.dynamic is not DynamicMode.NONE
+        return self.dynamic is not DynamicMode.NONE and any(item.is_named for item in self.workload.samples)
 
     def _seconds_left(self, contest: Contest) -> float:
         """Return the wall time left, by measurements: a resumed run counts the same."""
@@ -245,10 +248,9 @@ class TuneRun:
 
     def _search_seconds(self, contest: Contest) -> float:
         """Return the seconds for the search: those requested for schedules, and a share of the others."""
-        if not self.seconds or not (self.searches or self.passes):
+        if not self._can_search:
             return 0.0
-        left = self._seconds_left(contest)
-        schedules = min(self.schedule_seconds, left)
+        schedules = min(self.schedule_seconds, left := self._seconds_left(contest))
         share = SPECIALIZING_SEARCH_SHARE if self._specializes else SEARCH_SHARE
         return schedules + share * (left - schedules)
 
@@ -267,8 +269,9 @@ class TuneRun:
         first = baselines(self.workload, self.targets)
         first += default_precision_entrants(self.workload, self.targets)
         first += quantised_entrants(self.workload, self.targets, self.passes)
-        planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
-        return first if planned is None else [*first, planned]
+        if self.plan is not None and (planned := plan_entrant(self.workload, self.plan, first)) is not None:
+            first.append(planned)
+        return first
 
     def _measure_baselines(self, entrants: Sequence[Entrant], elapsed: float) -> Contest:
         """Measure each toolchain alone, regardless of the time, so that the result is never slower.
@@ -277,13 +280,12 @@ class TuneRun:
             entrants: The toolchains.
             elapsed: Seconds of the run so far, which count against its budget.
         """
-        random_hint = random_text(self.workload.module)
         contest = Contest(
             self._measurer(elapsed),
             self.should_stop,
             self._report_measured,
             self._report_race,
-            random_hint,
+            random_text(self.workload.module),
             EXACT if self.proves else FINAL,
         )
         contest.enter(entrants)
