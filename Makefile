@@ -16,7 +16,7 @@ CORPUS := .corpus
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all coverage check format bench backend isa torch corpus corpus-page processes slow docs lock clean
+.PHONY: help demo test test-all coverage check format bench backend isa torch corpus corpus-page processes slow docs wheels lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -102,10 +102,21 @@ docs: $(VENV)/.docs-ready ## Build the documentation as a site in build/site; ev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
 	@echo "open build/site/index.html"
 
+$(VENV)/.wheels-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[wheels]'
+	@touch $@
+
+wheels: $(VENV)/.wheels-ready ## Build the wheels of intarsia and intarsia-runtime in dist, and check and install them
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist wheels/runtime
+	$(BIN)/python -m twine check --strict dist/*.whl
+	$(BIN)/pytest tests/end_to_end/test_runtime_wheel.py
+
 lock: ## Write constraints.txt anew from the newest versions
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev,docs]'
+	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev,docs,wheels]'
 	$(VENV)-lock/bin/python -m pip freeze --all --exclude intarsia > constraints.txt
 	rm -rf $(VENV)-lock
 

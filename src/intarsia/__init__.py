@@ -9,15 +9,20 @@
 
 Names are loaded when they are first used. `build` and `tune` are bound here at once, because the packages of
 the same names would hide the functions as soon as one of their modules is imported: they are imported before.
+The wheel intarsia-runtime has no compiler: there the names that need it say so, and are not listed.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import intarsia.tune  # noqa: F401  # before its name is the function's
-from intarsia.build import build
-from intarsia.driver import tune
 from intarsia.support.lazy_names import lazy_names
 from intarsia.support.version import VERSION
+
+_HAS_COMPILER = find_spec("intarsia.driver") is not None
+if _HAS_COMPILER:
+    import intarsia.tune  # noqa: F401  # before its name is the function's
+    from intarsia.build import build
+    from intarsia.driver import tune
 
 if TYPE_CHECKING:
     from intarsia.driver.inference_session import InferenceSession
@@ -46,6 +51,7 @@ _HOMES = {
     "Target": "intarsia.target",
     "TuneResult": "intarsia.driver.result",
     "VirtualDevice": "intarsia.target",
+    "build": "intarsia.build",
     "from_onnx": "intarsia.frontend.onnx",
     "from_torch": "intarsia.frontend.torch",
     "get_pass": "intarsia.transform",
@@ -57,6 +63,7 @@ _HOMES = {
     "targets": "intarsia.toolchain",
     "to_dlpack": "intarsia.runtime.dlpack",
     "to_onnx": "intarsia.frontend.onnx",
+    "tune": "intarsia.driver",
 }
 
 __all__ = [
@@ -84,5 +91,8 @@ __all__ = [
     "to_onnx",
     "tune",
 ]
+
+if not _HAS_COMPILER:
+    __all__ = ["Executable", "Target", "VirtualDevice", "__version__", "load", "to_dlpack"]
 
 __getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -169,5 +169,13 @@ class CallsLibraries(Protocol):
         """Return the name of a library that kernels for a target call and this machine lacks, or ""."""
 
 
-TOOLCHAINS: Registry[type[KernelLoader]] = Registry("toolchain", group="intarsia.toolchains")
-"""Toolchain classes by name; each is constructed without arguments."""
+TOOLCHAINS: Registry[type[KernelLoader]] = Registry(
+    "toolchain",
+    group="intarsia.toolchains",
+    defaults={"native": "intarsia.toolchain.native.loader:NativeLoader"},
+)
+"""Toolchain classes by name; each is constructed without arguments.
+
+Native's loader is what the wheel intarsia-runtime has, which announces no toolchain: where the compiler is
+installed as well, its class is the only one announced.
+"""
