@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.end_to_end.command_line import environment
+from tests.runtime_wheel import build_runtime_wheel
 
 import intarsia as ia
 from intarsia.frontend.zoo import build_model
@@ -23,7 +24,6 @@ from intarsia.toolchain.native.version import STORED, native_version
 
 pytestmark = pytest.mark.processes
 
-ROOT = Path(__file__).parents[2]
 X = np.random.default_rng(3).standard_normal((1, 1, 28, 28)).astype(np.float32)
 
 
@@ -41,11 +41,7 @@ def run(*command: object, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = ("-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT / "wheels/runtime")
-    done = run(sys.executable, *command, folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return next(folder.glob("*.whl"))
+    return build_runtime_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

@@ -179,7 +179,7 @@ def _misfit(path: Path, entry: KernelEntry, loader: KernelLoader, version: str, 
         return ""
     if entry.architecture != host.architecture:
         return f"{of_kernel} for {entry.architecture}, found {host.architecture}"
-    if entry.isa != host.isa:
+    if entry.isa and entry.isa != host.isa:
         differing = sorted(set(entry.isa) ^ set(host.isa))
         return f"{of_kernel} on a CPU that differs from this one in {', '.join(differing)}"
     if isinstance(loader, CallsLibraries) and (library := loader.missing_library(entry.target)):

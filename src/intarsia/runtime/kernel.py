@@ -123,6 +123,19 @@ class RepeatableKernel(Protocol):
 
 
 @runtime_checkable
+class CrossCompiledKernel(Protocol):
+    """A kernel that may be compiled for a CPU that its target names, in place of this machine's."""
+
+    @property
+    def named_architecture(self) -> str | None:
+        """Architecture of the CPU that the target names; None if it names none.
+
+        The compiled form of such a kernel contains the instruction sets that it needs, and its loader checks
+        them.
+        """
+
+
+@runtime_checkable
 class ClosableKernel(Protocol):
     """A kernel that can give back what it holds; whoever owns the kernel calls `close` once."""
 

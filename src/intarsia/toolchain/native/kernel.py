@@ -28,6 +28,7 @@ from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
+from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.libraries import library_symbols
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionPort
 
@@ -61,6 +62,11 @@ class NativeKernel:
         self._writes_directly = not (
             region.checks or region.counted or region.copies or self._table.is_checked
         ) and self._table.slots == len(self._ports)
+
+    @property
+    def named_architecture(self) -> str | None:
+        """As `CrossCompiledKernel.named_architecture`."""
+        return named_architecture(self.source, self._open_region().isa)
 
     def blob(self) -> bytes | None:
         """The compiled form, for the same version of Intarsia on a CPU that has the same instructions."""

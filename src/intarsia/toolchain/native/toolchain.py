@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from intarsia.ir import Call, Function, IRModule, Op, TensorType, dim_ranges
+from intarsia.native.machine.isa import Isa
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.native.loader import NativeLoader
@@ -94,17 +96,25 @@ class Native(NativeLoader):
         """
         require(self)
         from intarsia.toolchain.native.batches.batch_source import batch_source
+        from intarsia.toolchain.native.blob import write_blob
         from intarsia.toolchain.native.build import build_region
+        from intarsia.toolchain.native.foreign_kernel import ForeignKernel
         from intarsia.toolchain.native.kernel import NativeKernel
 
         batch = batch_source(source)
         if batch is None:
-            return NativeKernel(source, build_region(source), self.describe_calls)
-        from intarsia.toolchain.native.batches.batched_blob import BatchedRegions
+            region = build_region(source)
+            if not _runs_here(region.isa):
+                return ForeignKernel(source, region.isa, partial(write_blob, region))
+            return NativeKernel(source, region, self.describe_calls)
+        from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
 
         regions = {size: build_region(batch.of_size(size)) for size in batch.sizes}
-        return BatchedKernel(source, BatchedRegions(batch.carrying, regions), self.describe_calls)
+        batched, isa = BatchedRegions(batch.carrying, regions), regions[1].isa
+        if not _runs_here(isa):
+            return ForeignKernel(source, isa, partial(write_batched_blob, batched))
+        return BatchedKernel(source, batched, self.describe_calls)
 
     def describe_calls(self, source: KernelSource, calls: Sequence[RegionCall]) -> tuple[ProfiledKernel, ...]:
         """Return the kernels of a region with the nodes of the source that they compute, and their work."""
@@ -115,6 +125,10 @@ class Native(NativeLoader):
             EngineKernel(call.name, frozenset(call.nodes), is_conversion=call.is_conversion) for call in calls
         ]
         return describe_kernels(source, kernels)
+
+
+def _runs_here(isa: Isa) -> bool:
+    return Isa.host_without_compiler().fits(isa)
 
 
 def _with_batches(function: Function, target: Target, module: IRModule | None) -> Target:

@@ -51,6 +51,11 @@ class BatchedKernel:
         """The compiled kernels by size of the batch; empty after `close`."""
         return self._regions or {}
 
+    @property
+    def named_architecture(self) -> str | None:
+        """As `CrossCompiledKernel.named_architecture`."""
+        return self._kernels[1].named_architecture
+
     def blob(self) -> bytes | None:
         """The compiled form, as `NativeKernel.blob`."""
         return write_batched_blob(BatchedRegions(self.carrying, self.regions))
