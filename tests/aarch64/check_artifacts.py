@@ -13,7 +13,7 @@ import numpy as np
 import intarsia as ia
 from intarsia.runtime.executable import Executable
 
-ULPS = 64
+ULPS = 8
 """Allowed difference in units of the last place of an output's largest value: sums have other orders."""
 
 
