@@ -7,10 +7,11 @@
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
     exe = intarsia.load("model.intarsia")      a saved one
 
-Names are loaded when they are first used. `build` and `tune` are bound here at once, because the packages of
-the same names would hide the functions as soon as one of their modules is imported: they are imported before.
-The wheel intarsia-runtime has no compiler: there the names that need it say so, and are not listed.
+Without the compiler (the wheel intarsia-runtime) only load, Executable, Target, VirtualDevice and to_dlpack are there.
 """
+
+# Names are loaded when they are first used. `build` and `tune` are bound at once, because the packages of the
+# same names would hide the functions as soon as one of their modules is imported: they are imported before.
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING

@@ -19,6 +19,8 @@ from tests.runtime_wheel import build_runtime_wheel
 
 import intarsia as ia
 from intarsia.frontend.zoo import build_model
+from intarsia.ir import DType, Function, IRModule, TensorType, Var
+from intarsia.op import call
 from intarsia.runtime.executable import Executable
 from intarsia.toolchain.native.version import STORED, native_version
 
@@ -79,6 +81,18 @@ def test_the_wheel_contains_no_compiler(wheel: Path) -> None:
     }
     assert requirements == ["numpy>=2.0"]
     assert version == native_version()
+
+
+def test_element_types_beyond_numpy_name_the_package(python: Path, tmp_path: Path) -> None:
+    x = Var("x", checked_type=TensorType((4, 8), DType.BFLOAT16))
+    exe = ia.build(IRModule.from_expr(Function((x,), call("Relu", x))), "cpu -toolchain=native -threads=1")
+    exe.save(tmp_path / "narrow.intarsia")
+    done = run(python, "-c", "import intarsia as ia; ia.load('narrow.intarsia')", folder=tmp_path)
+    assert done.returncode == 1
+    assert (
+        "the element type bfloat16 needs the package ml_dtypes, which is not installed\n"
+        "help: pip install 'intarsia-runtime[narrow]'"
+    ) in done.stderr
 
 
 def test_an_artifact_runs(python: Path, tmp_path: Path) -> None:
