@@ -7,7 +7,8 @@
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
     exe = intarsia.load("model.intarsia")      a saved one
 
-Without the compiler (the wheel intarsia-runtime) only load, Executable, Target, VirtualDevice and to_dlpack are there.
+Without the compiler (the wheel intarsia-runtime), load, Executable, Target, VirtualDevice and to_dlpack are
+there.
 """
 
 # Names are loaded when they are first used. `build` and `tune` are bound at once, because the packages of the
