@@ -129,7 +129,12 @@ print(json.dumps([compiler, public, "conv_relu" in str(profile)]))
             "  needed by m.intarsia\n"
             "help: pip install 'intarsia[onnxruntime]'; known: native",
         ),
-        ("native", "ia.load('m.intarsia', trusted=False)", "help: pip install 'intarsia[native]'"),
+        (
+            "native",
+            "ia.load('m.intarsia', trusted=False)",
+            "a kernel of native must be compiled again for this machine, and intarsia-runtime contains no "
+            "compiler\n  m.intarsia is not trusted\nhelp: pip install 'intarsia[native]'",
+        ),
         (
             "native",
             "ia.tune('m.onnx')",
