@@ -28,7 +28,7 @@ pytestmark = [
 
 TARGET = "cpu -toolchain=native -threads=2"
 ELSEWHERE = f"{TARGET} -mcpu=neoverse-n1"
-SHARDS = 16
+SHARDS = 8
 
 
 @functools.cache
@@ -70,7 +70,7 @@ def test_results_equal_those_of_this_machine(shard: int, machine: EmulatedMachin
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         names = {case.name for case in cases()[shard::SHARDS] if save_case(case, tmp_path)}
-    assert len(names) > 10
+    assert len(names) > 100
     done = machine.run(Path(__file__).parent / "check_artifacts.py", tmp_path)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout.splitlines()[-1])
