@@ -10,13 +10,14 @@ PROCESSES_WORKERS ?= 3
 ISA ?= znver3
 EFFORT ?= full
 TORCH := .torch
+AARCH64 := .aarch64
 CORPUS := .corpus
 
 # Tests start hundreds of Python processes; without bytecode on disk each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all coverage check format bench backend isa torch corpus corpus-page processes slow docs lock clean
+.PHONY: help demo test test-all coverage check format bench backend isa aarch64 torch corpus corpus-page processes slow docs wheels lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -37,10 +38,10 @@ demo: $(READY) ## Tune a real network with every toolchain on this machine, save
 	cd demo-output && ../$(BIN)/intarsia compare squeezenet.intarsia squeezenet.onnx@onnxruntime squeezenet.onnx@openvino
 
 test: $(READY) ## Run the tests that take under three minutes on two cores
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend'
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend and not aarch64'
 
 coverage: $(READY) ## Measure line and branch coverage of what make test runs; the pages are in build/coverage
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' \
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend and not aarch64' \
 		--cov --cov-report=html:build/coverage --cov-report=json:build/coverage.json
 	@$(BIN)/python -c 'import json; total = json.load(open("build/coverage.json"))["totals"]; \
 		print("lines {percent_statements_covered:.1f} %, branches {percent_branches_covered:.1f} %".format(**total))'
@@ -62,7 +63,15 @@ backend: $(READY) ## Run ONNX's backend node tests over every toolchain and prin
 	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
 
 isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain/native tests/unit/toolchain/test_*.py
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend and not aarch64' --isa $(ISA) tests/unit/native tests/unit/toolchain/native tests/unit/toolchain/test_*.py
+
+$(AARCH64)/.ready: tests/aarch64/prepare.py $(READY)
+	rm -rf $(AARCH64)
+	$(BIN)/python -m tests.aarch64.prepare $(AARCH64)
+	@touch $@
+
+aarch64: $(AARCH64)/.ready ## Run native kernels for a Neoverse N1 in QEMU, which is downloaded with Debian's arm64 Python
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/aarch64
 
 $(TORCH)/.ready: tests/torch_packages.txt $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) --requirement $<
@@ -102,12 +111,23 @@ docs: $(VENV)/.docs-ready ## Build the documentation as a site in build/site; ev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
 	@echo "open build/site/index.html"
 
+$(VENV)/.wheels-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[wheels]'
+	@touch $@
+
+wheels: $(VENV)/.wheels-ready ## Build the wheels of intarsia and intarsia-runtime in dist, and check and install them
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist wheels/runtime
+	$(BIN)/python -m twine check --strict dist/*.whl
+	$(BIN)/pytest tests/end_to_end/test_runtime_wheel.py
+
 lock: ## Write constraints.txt anew from the newest versions
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev,docs]'
+	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev,docs,wheels]'
 	$(VENV)-lock/bin/python -m pip freeze --all --exclude intarsia > constraints.txt
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-lock $(TORCH) $(CORPUS) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-lock $(TORCH) $(CORPUS) $(AARCH64) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -15,29 +15,15 @@ import pytest
 
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.named_cpus import NAMED_CPUS
 from intarsia.support.errors import ArtifactError
 from intarsia.target.machine_families import family_model
 
 _CANNOT_RUN = "does not run here: this machine has no"
 
-_SSE = ("cmov", "cx8", "cx16", "popcnt", "sahf", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2")
-_AVX2 = (*_SSE, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
-_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_BYTES = ("avx512vnni", "avx512vbmi", "avx512vbmi2", "avx512bitalg")
-_VNNI = (*_AVX512, *_BYTES, "avx512vpopcntdq", "avx512ifma", "gfni")
-
 CPUS: Mapping[str, Isa] = MappingProxyType(
-    {
-        "nehalem": Isa("x86_64", "nehalem", _SSE),
-        "sandybridge": Isa("x86_64", "sandybridge", (*_SSE, "avx")),
-        "haswell": Isa("x86_64", "haswell", _AVX2),
-        "skylake-avx512": Isa("x86_64", "skylake-avx512", _AVX512),
-        "znver3": Isa("x86_64", "znver3", (*_AVX2, "sse4a")),
-        "znver4": Isa("x86_64", "znver4", (*_VNNI, "avx512bf16", "sse4a")),
-        "sapphirerapids": Isa("x86_64", "sapphirerapids", (*_VNNI, "avx512bf16", "avx512fp16", "avxvnni")),
-    }
+    {name: isa for name, isa in NAMED_CPUS.items() if isa.architecture == "x86_64"}
 )
-"""By LLVM's names, with the features that `Isa` keeps: instructions for cryptography (vaes, sha) are none."""
 
 
 def emulate(name: str) -> None:

@@ -7,17 +7,24 @@
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
     exe = intarsia.load("model.intarsia")      a saved one
 
-Names are loaded when they are first used. `build` and `tune` are bound here at once, because the packages of
-the same names would hide the functions as soon as one of their modules is imported: they are imported before.
+Without the compiler (the wheel intarsia-runtime), load, Executable, Target, VirtualDevice and to_dlpack are
+there.
 """
 
+# Names are loaded when they are first used. `build` and `tune` are bound at once, because the packages of the
+# same names would hide the functions as soon as one of their modules is imported: they are imported before.
+
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import intarsia.tune  # noqa: F401  # before its name is the function's
-from intarsia.build import build
-from intarsia.driver import tune
 from intarsia.support.lazy_names import lazy_names
 from intarsia.support.version import VERSION
+
+_HAS_COMPILER = find_spec("intarsia.driver") is not None
+if _HAS_COMPILER:
+    import intarsia.tune  # noqa: F401  # before its name is the function's
+    from intarsia.build import build
+    from intarsia.driver import tune
 
 if TYPE_CHECKING:
     from intarsia.driver.inference_session import InferenceSession
@@ -46,6 +53,7 @@ _HOMES = {
     "Target": "intarsia.target",
     "TuneResult": "intarsia.driver.result",
     "VirtualDevice": "intarsia.target",
+    "build": "intarsia.build",
     "from_onnx": "intarsia.frontend.onnx",
     "from_torch": "intarsia.frontend.torch",
     "get_pass": "intarsia.transform",
@@ -57,6 +65,7 @@ _HOMES = {
     "targets": "intarsia.toolchain",
     "to_dlpack": "intarsia.runtime.dlpack",
     "to_onnx": "intarsia.frontend.onnx",
+    "tune": "intarsia.driver",
 }
 
 __all__ = [
@@ -84,5 +93,8 @@ __all__ = [
     "to_onnx",
     "tune",
 ]
+
+if not _HAS_COMPILER:
+    __all__ = ["Executable", "Target", "VirtualDevice", "__version__", "load", "to_dlpack"]
 
 __getattr__, __dir__ = lazy_names(globals(), _HOMES)

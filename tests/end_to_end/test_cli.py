@@ -13,10 +13,11 @@ from tests.end_to_end.command_line import Outcome, process, within
 from tests.faulty_toolchains import FORGETFUL, Forgetful, WrongTanh
 from tests.onnx_models import model_of
 
-from intarsia import __version__, from_onnx
+from intarsia import __version__, build, from_onnx
 from intarsia.cli.reports.array_summary import HEADERS
 from intarsia.ir import TensorType
 from intarsia.runtime.kernel import TOOLCHAINS
+from intarsia.runtime.self_test import SelfTest
 
 pytest.importorskip("onnxruntime", reason="the commands are shown on two engines")
 pytest.importorskip("openvino", reason="the commands are shown on two engines")
@@ -282,6 +283,22 @@ def test_programs_that_differ_on_large_inputs_only(tmp_path: Path, monkeypatch: 
     assert outcome.err.startswith(
         'error: clipped.onnx@onnxruntime differs from the reference: large inputs: output "y"['
     )
+
+
+def test_an_artifact_with_string_inputs_runs_on_those_of_its_self_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "g (string[2] x, float[2] a) => (string[2] y, float[2] b) { y = Identity(x) b = Abs(a) }"
+    exe = build(from_onnx(model_of(text)))
+    words, numbers = np.array(["Bern", "Oslo"], object), np.array([-1, 2], np.float32)
+    exe.save("words.intarsia", self_test=SelfTest((words, numbers), (words, np.abs(numbers))))
+    assert within(["run", "words.intarsia", "--output", "results.npz"]).code == 0
+    with np.load("results.npz", allow_pickle=True) as results:
+        assert results["y"].tolist() == ["Bern", "Oslo"]
+        assert results["b"].tolist() != [1, 2]  # numbers are random
+    np.save("x.npy", np.array(["Rome", "Riga"]))
+    assert "Rome Riga" in within(["run", "words.intarsia", "--input", "x=x.npy"]).out
 
 
 def test_verify_takes_ranges_for_all_input_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

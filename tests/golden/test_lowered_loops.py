@@ -43,7 +43,7 @@ def fused_conv() -> PrimFunc:
     for name in ("bias_add", "bn_mul", "bn_add"):
         state = state.compute_inline(name)
     state = state.split("relu", "j", [8]).split("relu", "k", [4])
-    state = state.reorder("relu", ["i", "j.0", "k.0", "k.1", "j.1", "l"])
+    state = state.reorder("relu", ["i", "j.0", "k.0", "k.1", "j.1", "m"])
     state = state.compute_at("conv", "relu", "k.0").compute_at("padding", "conv", "nn")
     return lower(dag, state.fuse("relu", ["i", "j.0", "k.0"]).parallel("relu", 0))
 
@@ -51,7 +51,7 @@ def fused_conv() -> PrimFunc:
 def mixed_pool() -> PrimFunc:
     """A spatial loop fused with a reduction: the neutral elements come first, for all of it."""
     dag = ComputeDAG(clipped_pool())
-    state = LoopState.initial(dag).fuse("pool", ["k", "ry"]).split("pool", "i", [2])
+    state = LoopState.initial(dag).fuse("pool", ["w", "ry"]).split("pool", "c", [2])
     return lower(dag, state)
 
 

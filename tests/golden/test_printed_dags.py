@@ -28,7 +28,7 @@ def test_the_fields_examples() -> None:
 @pytest.mark.parametrize("sizes", [(1, 6, 6, 3, 4), (2, 9, 8, 5, 7)])
 def test_the_simple_text_has_no_sizes_of_tensors(sizes: tuple[int, ...]) -> None:
     text = dag_text(ComputeDAG(conv2d_nchw_bn_relu(*sizes)).ops, simple=True)
-    assert text.splitlines()[:2] == ["data = PLACEHOLDER", "padding(i, j, k, l) = if_then_else"]
+    assert text.splitlines()[:2] == ["data = PLACEHOLDER", "padding(i, j, k, m) = if_then_else"]
 
 
 def test_long_lines_lose_their_middle() -> None:

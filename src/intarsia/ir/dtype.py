@@ -8,6 +8,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from intarsia.support.errors import UsageError
+
 
 class DType(StrEnum):
     """An element type; its value is the NumPy or ml_dtypes name, so `DType("float32") == "float32"`."""
@@ -71,8 +73,13 @@ def _numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
     try:
         return np.dtype(dtype.value)
     except TypeError:
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ModuleNotFoundError:  # intarsia-runtime needs NumPy only
+            raise UsageError(
+                f"the element type {dtype.value} needs the package ml_dtypes, which is not installed",
+                help="pip install 'intarsia-runtime[narrow]'",
+            ) from None
         scalar: type[np.generic] = getattr(ml_dtypes, dtype.value)
         return np.dtype(scalar)
 

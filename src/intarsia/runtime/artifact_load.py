@@ -98,8 +98,8 @@ def load(
         raise ArtifactError(
             f"{next(filter(None, fitting))}", help="load it without locked=True to compile it again here"
         )
-    usable = [trusted and not misfit for misfit in fitting]
-    return _assemble(artifact, manifest, files, loaders, usable)
+    misfits = [misfit or ("" if trusted else f"{artifact} is not trusted") for misfit in fitting]
+    return _assemble(artifact, manifest, files, loaders, misfits)
 
 
 def load_bytes(data: bytes) -> Executable:
@@ -179,7 +179,7 @@ def _misfit(path: Path, entry: KernelEntry, loader: KernelLoader, version: str, 
         return ""
     if entry.architecture != host.architecture:
         return f"{of_kernel} for {entry.architecture}, found {host.architecture}"
-    if entry.isa != host.isa:
+    if entry.isa and entry.isa != host.isa:
         differing = sorted(set(entry.isa) ^ set(host.isa))
         return f"{of_kernel} on a CPU that differs from this one in {', '.join(differing)}"
     if isinstance(loader, CallsLibraries) and (library := loader.missing_library(entry.target)):
@@ -192,7 +192,7 @@ def _assemble(
     manifest: Manifest,
     files: Mapping[str, Array],
     loaders: Mapping[str, tuple[KernelLoader, str]],
-    has_usable_blob: Sequence[bool],
+    misfits: Sequence[str],
 ) -> Executable:
     listed = {str(number): tensor for number, tensor in enumerate(manifest.constants)}
     constants = list(read_tensors(files[CONSTANTS], listed, f"{CONSTANTS} of {path}").values())
@@ -214,10 +214,8 @@ def _assemble(
         for device in devices:
             closing.callback(device.close)
         kernels: list[Kernel] = []
-        for entry, fits, number in zip(
-            entries, has_usable_blob, kernel_devices(plan, len(entries)), strict=True
-        ):
-            make = partial(_load_kernel, entry, files, constants, loaders[entry.toolchain][0], fits)
+        for entry, misfit, number in zip(entries, misfits, kernel_devices(plan, len(entries)), strict=True):
+            make = partial(_load_kernel, entry, files, constants, loaders[entry.toolchain][0], misfit)
             kernels.append(devices[number].worker.call(make) if devices else make())
         exe = Executable(plan, kernels, plan_constants, provenance, names, test, explanation, devices)
         closing.pop_all()  # the executable closes the devices from here on
@@ -229,15 +227,20 @@ def _load_kernel(
     files: Mapping[str, Array],
     constants: Sequence[Array],
     loader: KernelLoader,
-    fits: bool,
+    misfit: str,
 ) -> Kernel:
     weights = {name: constants[number] for name, number in entry.weights.items()}
     model = files[entry.source].tobytes()
     source = KernelSource(entry.toolchain, entry.target, model, weights, entry.pass_settings)
-    blob = files[entry.blob] if fits and entry.blob is not None else None
-    if blob is not None and isinstance(loader, LoadsInPlace):
-        return loader.load_in_place(source, blob.data)
-    return loader.load(source, None if blob is None else blob.tobytes())
+    blob = files[entry.blob] if not misfit and entry.blob is not None else None
+    try:
+        if blob is not None and isinstance(loader, LoadsInPlace):
+            return loader.load_in_place(source, blob.data)
+        return loader.load(source, None if blob is None else blob.tobytes())
+    except MissingToolchainError as error:  # the compiled form would have needed less
+        if misfit:
+            error.add_note(misfit)
+        raise
 
 
 def read_explanation(path: str | os.PathLike[str]) -> str | None:

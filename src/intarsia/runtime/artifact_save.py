@@ -18,7 +18,7 @@ from intarsia.runtime.artifact_format import (
 from intarsia.runtime.artifact_writer import ArtifactWriter, artifact_writer
 from intarsia.runtime.constant_table import ConstantTable
 from intarsia.runtime.contents import Contents
-from intarsia.runtime.kernel import Array, Kernel
+from intarsia.runtime.kernel import Array, CrossCompiledKernel, Kernel
 from intarsia.runtime.manifest import KernelEntry, Manifest
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.safetensors_file import StoredTensor, stored, write_tensors
@@ -87,6 +87,7 @@ def _write_kernel(
     writer.add(file, source.model)
     if blob is not None:
         writer.add(blob_file(index), blob)
+    named = kernel.named_architecture if isinstance(kernel, CrossCompiledKernel) else None
     return KernelEntry(
         name=name,
         toolchain=source.toolchain,
@@ -95,8 +96,8 @@ def _write_kernel(
         source=file,
         weights={weight: table.number(array) for weight, array in source.weights.items()},
         blob=None if blob is None else blob_file(index),
-        architecture=host.architecture,
-        isa=host.isa,
+        architecture=named or host.architecture,
+        isa=host.isa if named is None else (),
         pass_settings=source.pass_settings,
     )
 

@@ -123,6 +123,19 @@ class RepeatableKernel(Protocol):
 
 
 @runtime_checkable
+class CrossCompiledKernel(Protocol):
+    """A kernel that may be compiled for a CPU that its target names, in place of this machine's."""
+
+    @property
+    def named_architecture(self) -> str | None:
+        """Architecture of the CPU that the target names; None if it names none.
+
+        The compiled form of such a kernel contains the instruction sets that it needs, and its loader checks
+        them.
+        """
+
+
+@runtime_checkable
 class ClosableKernel(Protocol):
     """A kernel that can give back what it holds; whoever owns the kernel calls `close` once."""
 
@@ -169,5 +182,13 @@ class CallsLibraries(Protocol):
         """Return the name of a library that kernels for a target call and this machine lacks, or ""."""
 
 
-TOOLCHAINS: Registry[type[KernelLoader]] = Registry("toolchain", group="intarsia.toolchains")
-"""Toolchain classes by name; each is constructed without arguments."""
+TOOLCHAINS: Registry[type[KernelLoader]] = Registry(
+    "toolchain",
+    group="intarsia.toolchains",
+    defaults={"native": "intarsia.toolchain.native.loader:NativeLoader"},
+)
+"""Toolchain classes by name; each is constructed without arguments.
+
+Native's loader is what the wheel intarsia-runtime has, which announces no toolchain: where the compiler is
+installed as well, its class is the only one announced.
+"""

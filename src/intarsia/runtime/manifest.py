@@ -32,7 +32,8 @@ class KernelEntry:
         weights: Number of the constant for each external initializer of the model, by name.
         blob: File of its compiled form, if there is one.
         architecture: Machine that the compiled form is for ("x86_64").
-        isa: Instruction sets of the machine that it was compiled on.
+        isa: Instruction sets of the machine that it was compiled on; none if it was compiled for a CPU by
+            name, as its compiled form contains what it needs then.
         pass_settings: See KernelSource; the manifest has it where it is not "".
     """
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from intarsia.runtime.availability import Available, Unavailable
 from intarsia.runtime.kernel import TOOLCHAINS, CompilesApart, KernelLoader
 from intarsia.support.errors import MissingToolchainError
+
+_PACKAGES: Final = {
+    "onnxruntime": "intarsia[onnxruntime]",
+    "openvino": "intarsia[openvino]",
+    "reference": "intarsia",
+    "torch": "intarsia[torch]",
+}
+"""Packages by toolchains of Intarsia that the wheel intarsia-runtime lacks."""
 
 
 def usable_loader(toolchain: str) -> tuple[KernelLoader, str]:
@@ -14,8 +24,10 @@ def usable_loader(toolchain: str) -> tuple[KernelLoader, str]:
         MissingToolchainError: It is unknown, not installed or broken here; the help says how to install it.
     """
     if toolchain not in TOOLCHAINS:
-        known = ", ".join(TOOLCHAINS) or "none"
-        raise MissingToolchainError(f'there is no toolchain "{toolchain}" here', help=f"known: {known}")
+        known = f"known: {', '.join(TOOLCHAINS) or 'none'}"
+        package = _PACKAGES.get(toolchain)
+        help_line = known if package is None else f"pip install '{package}'; {known}"
+        raise MissingToolchainError(f'there is no toolchain "{toolchain}" here', help=help_line)
     try:
         loader = TOOLCHAINS[toolchain]()
         availability = _loading_availability(loader)

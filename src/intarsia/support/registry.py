@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from intarsia.support.errors import UsageError
@@ -21,11 +22,15 @@ class Registry(Generic[T]):
     Args:
         kind: Noun for the values in messages ("toolchain", "pass").
         group: Entry point group that contributes further values, or None.
+        defaults: Values, written as in entry points, by names that no installed package announces.
     """
 
-    def __init__(self, kind: str, group: str | None = None) -> None:
+    def __init__(
+        self, kind: str, group: str | None = None, defaults: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.kind = kind
         self._group = group
+        self._defaults = defaults
         self._values: dict[str, T] = {}
         self._entry_points: dict[str, EntryPoint] | None = None
         self._contested: dict[str, tuple[str, ...]] = {}
@@ -95,10 +100,11 @@ class Registry(Generic[T]):
 
     def _points(self) -> dict[str, EntryPoint]:
         if self._entry_points is None:
-            from importlib.metadata import entry_points  # takes 50 ms: import it on first use
+            from importlib.metadata import EntryPoint, entry_points  # takes 50 ms: import it on first use
 
             points = entry_points(group=self._group) if self._group else ()
-            self._entry_points = {point.name: point for point in points}
+            defaults = (EntryPoint(name, value, self._group or "") for name, value in self._defaults.items())
+            self._entry_points = {point.name: point for point in (*defaults, *points)}
             self._contested = _contested_names(points)
         return self._entry_points
 

@@ -56,6 +56,14 @@ def test_entry_points_are_loaded_when_asked_for() -> None:
     assert registry["reference"].__name__ == "Reference"
 
 
+def test_a_default_stands_back_behind_what_packages_announce(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = "intarsia.colours"
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [EntryPoint("e", "math:e", group)])
+    registry: Registry[float] = Registry("number", group, {"e": "math:tau", "pi": "math:pi"})
+    assert list(registry) == ["e", "pi"]
+    assert (registry["e"], registry["pi"]) == (math.e, math.pi)
+
+
 def test_a_name_that_packages_announce_with_different_values_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -55,8 +55,13 @@ class Program:
         return self.definition()
 
     def inputs(self, files: Sequence[str], seed: int, note: Note) -> dict[str, Array]:
-        """Return arrays for all inputs; the program is only parsed if files do not hold all of them."""
+        """Return arrays for all inputs: those of files, strings of the self test, and random ones.
+
+        The program is only parsed if some are random.
+        """
         given = read_inputs(files, self.executable.inputs)
+        if not self.shapes:  # other shapes than those of the self test
+            given = tested_strings(self.executable) | given
         if len(given) == len(self.executable.inputs):
             return given
         examples = tested_shapes(self.executable)
@@ -74,6 +79,15 @@ def tested_shapes(executable: Executable) -> dict[str, tuple[int, ...]]:
     if test is None:
         return {}
     return {info.name: array.shape for info, array in zip(executable.inputs, test.inputs, strict=True)}
+
+
+def tested_strings(executable: Executable) -> dict[str, Array]:
+    """Return the string inputs of the self test by name: random words rarely mean anything to a program."""
+    test = executable.saved_test
+    if test is None:
+        return {}
+    pairs = zip(executable.inputs, test.inputs, strict=True)
+    return {info.name: array for info, array in pairs if info.dtype == "string"}
 
 
 def special_inputs(main: Function, files: Sequence[str], seed: int, note: Note) -> dict[str, Array]:

@@ -49,7 +49,7 @@ def _cache(op: ComputeOp, name: str) -> ComputeOp:
         }:
             new += "c"
         names[axis.name] = new
-    axes = tuple(replace(axis, name=names[axis.name]) for axis in op.axes)
+    axes = tuple(axis.renamed(names[axis.name]) for axis in op.axes)
     values = {old.name: new.var for old, new in zip(op.axes, axes, strict=True)}
     return replace(
         op,

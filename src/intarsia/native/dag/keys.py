@@ -19,13 +19,14 @@ from intarsia.support.digest import digest_text
 def workload_key(dag: ComputeDAG, digest: Callable[[str], str] | None = None) -> str:
     """Return TVM's workload key: a JSON list of a digest of the text and the shapes of the DAG's tensors.
 
-    Names are part of it; `structural_key` ignores them.
+    Names are part of it, but for those that axes have by the arguments of a function: they are letters in it.
+    `structural_key` ignores all names.
 
     Args:
         dag: The DAG.
         digest: Digest function for the text without shapes; MD5 if not given.
     """
-    text = dag_text(dag.ops, shorten=False, simple=True)
+    text = dag_text(dag.ops, shorten=False, simple=True, key_names=True)
     text_digest = (
         hashlib.md5(text.encode(), usedforsecurity=False).hexdigest() if digest is None else digest(text)
     )

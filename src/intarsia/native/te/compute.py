@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import TypeAlias
 
 from intarsia.ir import DType
@@ -46,9 +47,11 @@ def compute(
 
     Args:
         shape: Extents, outermost first; () is a scalar.
-        element: Function that is called once, with an int64 expression for each dimension.
+        element: Function of an int64 expression for each dimension. It is called once, or twice if an
+            argument has the name of an axis of its reduction.
         name: Name that is unique among the operations of a DAG.
-        axis_names: Names of the axes; without, i, j, k, l ...
+        axis_names: Names of the axes; without, those of the function's arguments, if it has one for each
+            dimension, else i, j, k, l ...
         attrs: Facts for the scheduler.
 
     Raises:
@@ -71,11 +74,13 @@ def compute_many(
     Raises:
         UsageError: Not `count` values, or axes have one name twice.
     """
-    names = tuple(axis_names) or tuple(_default_names(len(shape)))
-    if len(names) != len(shape):
-        raise UsageError(f"{name}: found {len(names)} names of axes; expected {len(shape)}")
-    axes = tuple(IterVar(axis_name, extent) for axis_name, extent in zip(names, shape, strict=True))
-    declared = element(*(axis.expression for axis in axes))
+    letters = tuple(axis_names) or tuple(_default_names(len(shape)))
+    if len(letters) != len(shape):
+        raise UsageError(f"{name}: found {len(letters)} names of axes; expected {len(shape)}")
+    names = tuple(axis_names) or _argument_names(element, len(shape)) or letters
+    axes, declared = _declare(shape, element, names, letters)
+    if not axis_names and _reduces_over(declared, names):
+        axes, declared = _declare(shape, element, letters, letters)
     reduction = declared if isinstance(declared, Reduction) else None
     values = _values(declared)
     reduce_axes = reduction.axes if reduction is not None else ()
@@ -93,6 +98,37 @@ def compute_many(
         Attrs(attrs),
     )
     return tuple(Tensor(op, position) for position in range(len(values)))
+
+
+def _declare(
+    shape: Sequence[int], element: Callable[..., Element], names: Sequence[str], key_names: Sequence[str]
+) -> tuple[tuple[IterVar, ...], Element]:
+    """Return axes with names, and the element that a function makes of them."""
+    axes = tuple(
+        IterVar(name, extent, key_name="" if name == key_name else key_name)
+        for name, key_name, extent in zip(names, key_names, shape, strict=True)
+    )
+    return axes, element(*(axis.expression for axis in axes))
+
+
+def _argument_names(element: Callable[..., Element], rank: int) -> tuple[str, ...]:
+    """Return the names of a function's arguments without defaults, if there are `rank` of them; else ()."""
+    try:
+        parameters = signature(element).parameters.values()
+    except (TypeError, ValueError):  # some functions of C have no signature
+        return ()
+    names = tuple(
+        item.name
+        for item in parameters
+        if item.kind in {Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD}
+        and item.default is Parameter.empty
+    )
+    is_starred = any(item.kind is Parameter.VAR_POSITIONAL for item in parameters)
+    return () if is_starred or len(names) != rank or any(name.startswith("_") for name in names) else names
+
+
+def _reduces_over(declared: Element, names: Sequence[str]) -> bool:
+    return isinstance(declared, Reduction) and any(axis.name in names for axis in declared.axes)
 
 
 def extern(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from intarsia.ir.prim_func import LoopVar
@@ -26,11 +26,17 @@ class IterVar:
         name: Name of its loop variable, unique in its operation.
         extent: Number of values, at least 0.
         kind: Spatial or reduction.
+        key_name: Name in keys of computations, if it is another one; "" if it is `name`.
     """
 
     name: str
     extent: int
     kind: IterKind = IterKind.SPATIAL
+    key_name: str = field(default="", compare=False)
+
+    def renamed(self, name: str) -> IterVar:
+        """Return the axis with another name, in keys too."""
+        return replace(self, name=name, key_name="")
 
     @property
     def var(self) -> LoopVar:

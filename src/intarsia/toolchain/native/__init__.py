@@ -1,6 +1,6 @@
 """Our own code generator as a toolchain: regions of a program compiled to kernels.
 
-toolchain     the class
+toolchain     the class; loader: what compiled kernels need of it, without the compiler
 options       options of its targets
 simplified    rewrites a function before it is planned
 source        a function as the source of a kernel, and back

@@ -67,7 +67,7 @@ def build_region(source: KernelSource) -> NativeRegion:
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
     return NativeRegion(
         isa,
-        driver_object_code(),
+        driver_object_code(isa.architecture),
         threads,
         tuple(each.kernel for each in compiled.values()),
         calls,

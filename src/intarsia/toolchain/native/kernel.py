@@ -28,23 +28,30 @@ from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
+from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.libraries import library_symbols
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionPort
 
 if TYPE_CHECKING:
-    from intarsia.toolchain.native.profiler import NativeProfiler
+    from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
 
 
 class NativeKernel:
     """A region in memory, bound to the arrays of the last call.
+
+    Args:
+        source: Source of the region.
+        region: The region.
+        describe: Function that describes the region's kernels for a profile.
 
     Raises:
         ArtifactError: The region's code is damaged, or uses what this machine has not.
         CompileError: There is not as much memory as its arena needs.
     """
 
-    def __init__(self, source: KernelSource, region: NativeRegion) -> None:
+    def __init__(self, source: KernelSource, region: NativeRegion, describe: DescribeCalls) -> None:
         self.source = source
+        self._describe = describe
         process_driver(region.driver)
         self._region: NativeRegion | None = region
         self._ports = (*region.params, *region.results)
@@ -55,6 +62,11 @@ class NativeKernel:
         self._writes_directly = not (
             region.checks or region.counted or region.copies or self._table.is_checked
         ) and self._table.slots == len(self._ports)
+
+    @property
+    def named_architecture(self) -> str | None:
+        """As `CrossCompiledKernel.named_architecture`."""
+        return named_architecture(self.source, self._open_region().isa)
 
     def blob(self) -> bytes | None:
         """The compiled form, for the same version of Intarsia on a CPU that has the same instructions."""
@@ -203,7 +215,7 @@ class NativeKernel:
         assert self._table is not None
         timed, kernel = TimedTable(self._table), copy.copy(self)
         kernel._table = timed.table
-        return NativeProfiler(kernel, region, timed)
+        return NativeProfiler(kernel, region, timed, self._describe)
 
     def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
         """Return the seconds of each call of the region, in its position among the others: medians.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from intarsia.native.machine.named_cpus import NAMED_CPUS
 from intarsia.target import TargetOption
 from intarsia.target.option import register_option
 
@@ -45,6 +46,17 @@ FUSED: Final = _switch("fused", "whether operators that follow each other become
 ATTENTION: Final = _switch("attention", "whether attention is one kernel that keeps its scores in a cache")
 PREFETCH: Final = _switch("prefetch", "whether products ask memory for the weights that they need next")
 WIDE_VECTORS: Final = _switch("wide_vectors", "whether vectors of 64 bytes are used, where the CPU has them")
+
+MCPU: Final = TargetOption(
+    "mcpu",
+    str,
+    "the CPU that kernels are compiled for, by LLVM's name, in place of this machine's; it may be of another "
+    "architecture, and then kernels can be saved and not run here",
+    choices=tuple(NAMED_CPUS),
+    toolchains=_OWNER,
+    is_tuned=False,
+)
+"""No pass decides on it: what is measured here says nothing about another CPU."""
 
 CONVOLUTIONS: Final = TargetOption(
     "convolutions",

@@ -17,6 +17,7 @@ from intarsia.native.graph import (
 )
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.machine.isa import Isa
+from intarsia.native.machine.named_cpus import named_cpu
 from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.passes.decompose_recurrent import recurrent_obstacle
@@ -152,6 +153,7 @@ def _threads(target: Target) -> int:
 
 
 def _isa(target: Target) -> Isa:
-    """What kernels for a target may use of this machine."""
-    host = Isa.host()
-    return host if target.option("wide_vectors", True) else host.without_wide_vectors()
+    """What kernels for a target may use of this machine, or of the CPU that the target names."""
+    name = target.option("mcpu")
+    isa = Isa.host() if name is None else named_cpu(str(name), _threads(target))
+    return isa if target.option("wide_vectors", True) else isa.without_wide_vectors()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from intarsia.native.execution.timed_table import TimedTable
-from intarsia.runtime.kernel import Array, Kernel, Value
-from intarsia.runtime.kernel_profiler import KernelEvent, KernelRuns
-from intarsia.toolchain.native.region import NativeRegion
-from intarsia.toolchain.source_graph import EngineKernel
-from intarsia.toolchain.source_work import describe_kernels
+from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
+from intarsia.runtime.kernel_profiler import KernelEvent, KernelRuns, ProfiledKernel
+from intarsia.toolchain.native.region import NativeRegion, RegionCall
+
+DescribeCalls: TypeAlias = Callable[[KernelSource, Sequence[RegionCall]], tuple[ProfiledKernel, ...]]
+"""Function that describes the kernels of a region for a profile, from its source and its calls."""
 
 
 class NativeProfiler:
@@ -24,9 +25,13 @@ class NativeProfiler:
         kernel: Kernel that runs the timed table, on the arrays of the profiled kernel.
         region: The region.
         timed: The timed table.
+        describe: Function that describes the region's kernels.
     """
 
-    def __init__(self, kernel: Kernel, region: NativeRegion, timed: TimedTable) -> None:
+    def __init__(
+        self, kernel: Kernel, region: NativeRegion, timed: TimedTable, describe: DescribeCalls
+    ) -> None:
+        self._describe = describe
         self._kernel = kernel
         self._region = region
         self._timed = timed
@@ -48,12 +53,8 @@ class NativeProfiler:
 
     def stop(self) -> KernelRuns:
         """As `KernelProfiler.stop`."""
-        calls = [
-            EngineKernel(call.name, frozenset(call.nodes), is_conversion=call.is_conversion)
-            for call in self._region.calls
-        ]
         events = []
         for stamps in self._runs:
             times = enumerate(pairwise(stamps.tolist()))
             events.append(tuple(KernelEvent(number, start, end) for number, (start, end) in times))
-        return KernelRuns(describe_kernels(self._kernel.source, calls), tuple(events))
+        return KernelRuns(self._describe(self._kernel.source, self._region.calls), tuple(events))

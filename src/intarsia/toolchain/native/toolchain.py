@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from intarsia.ir import Call, Function, IRModule, Op, TensorType, dim_ranges
-from intarsia.native.machine.isa import host_architecture
+from intarsia.native.machine.isa import Isa
 from intarsia.runtime.kernel import Kernel, KernelSource
-from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.target import Target
-from intarsia.toolchain.native.version import native_version
+from intarsia.toolchain.native.loader import NativeLoader
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 
 if TYPE_CHECKING:
     from intarsia.op.pattern_table import PatternTable
+    from intarsia.runtime.kernel_profiler import ProfiledKernel
+    from intarsia.toolchain.native.region import RegionCall
 
 
-class Native:
+class Native(NativeLoader):
     """Kernels from tensor expressions, a region as one table of calls; see `kernel` for threads.
 
-    What was compiled once is loaded without llvmlite: `load` needs it for sources only.
+    What was compiled once is loaded without llvmlite, by `NativeLoader`: sources need it.
     """
 
-    name: ClassVar[str] = "native"
     fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
     onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=26, ir_version=13)
     thread_policy: ClassVar[str] = "native: one pool, workers spin for 0.2 ms, 0.05 behind a run"
@@ -37,14 +39,6 @@ class Native:
         """
         found = package_availability("llvmlite", "pip install 'intarsia[native]'")
         return found if isinstance(found, Unavailable) else self.loading_availability()
-
-    def loading_availability(self) -> Available | Unavailable:
-        """Whether kernels run here that were compiled elsewhere, for which no package is needed."""
-        try:
-            host_architecture()
-        except CompileError as error:
-            return Unavailable(error.problem)
-        return Available(native_version())
 
     def supports(self, call: Call) -> bool:
         """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes.
@@ -90,61 +84,51 @@ class Native:
         require_library(target)
         return compile_onnx(self, function, _with_batches(function, target, module), module)
 
-    def missing_library(self, target: str) -> str:
-        """Return the library that kernels for a target call and that does not work here; "" if none is."""
-        from intarsia.toolchain.native.libraries import library_trouble
-
-        library = str(Target(target).option("libs") or "").partition(":")[0]
-        return library if library and library_trouble(library) is not None else ""
-
-    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
-        """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
+    def compile_source(self, source: KernelSource) -> Kernel:
+        """Compile a source.
 
         The schedule log of its target may be missing, or the library: without them kernels get their default
         schedules.
 
         Raises:
             CompileError: An operator of the source has no native kernel.
-            MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
+            MissingToolchainError: llvmlite is not usable here.
         """
-        if blob is not None:
-            return self.load_in_place(source, memoryview(blob))
         require(self)
         from intarsia.toolchain.native.batches.batch_source import batch_source
+        from intarsia.toolchain.native.blob import write_blob
         from intarsia.toolchain.native.build import build_region
+        from intarsia.toolchain.native.foreign_kernel import ForeignKernel
         from intarsia.toolchain.native.kernel import NativeKernel
 
         batch = batch_source(source)
         if batch is None:
-            return NativeKernel(source, build_region(source))
-        from intarsia.toolchain.native.batches.batched_blob import BatchedRegions
+            region = build_region(source)
+            if not _runs_here(region.isa):
+                return ForeignKernel(source, region.isa, partial(write_blob, region))
+            return NativeKernel(source, region, self.describe_calls)
+        from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
 
         regions = {size: build_region(batch.of_size(size)) for size in batch.sizes}
-        return BatchedKernel(source, BatchedRegions(batch.carrying, regions))
+        batched, isa = BatchedRegions(batch.carrying, regions), regions[1].isa
+        if not _runs_here(isa):
+            return ForeignKernel(source, isa, partial(write_batched_blob, batched))
+        return BatchedKernel(source, batched, self.describe_calls)
 
-    def load_in_place(self, source: KernelSource, blob: memoryview) -> Kernel:
-        """As `load`; constants of the blob are not copied, so that it must stay as it is.
+    def describe_calls(self, source: KernelSource, calls: Sequence[RegionCall]) -> tuple[ProfiledKernel, ...]:
+        """Return the kernels of a region with the nodes of the source that they compute, and their work."""
+        from intarsia.toolchain.source_graph import EngineKernel
+        from intarsia.toolchain.source_work import describe_kernels
 
-        Raises:
-            ForbiddenSymbolError: The blob calls a function of the process that no kernel needs.
-            CompileError: The blob does not fit, and an operator of the source has no native kernel.
-            MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
-        """
-        from intarsia.native.object_code.process_symbols import ForbiddenSymbolError
-        from intarsia.toolchain.native.batches.batched_blob import is_batched_blob, read_batched_blob
-        from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
-        from intarsia.toolchain.native.blob import read_blob
-        from intarsia.toolchain.native.kernel import NativeKernel
+        kernels = [
+            EngineKernel(call.name, frozenset(call.nodes), is_conversion=call.is_conversion) for call in calls
+        ]
+        return describe_kernels(source, kernels)
 
-        try:
-            if is_batched_blob(blob):
-                return BatchedKernel(source, read_batched_blob(blob, source.weights))
-            return NativeKernel(source, read_blob(blob, source.weights))
-        except ForbiddenSymbolError:  # no damage, but a forged file
-            raise
-        except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
-            return self.load(source)
+
+def _runs_here(isa: Isa) -> bool:
+    return Isa.host_without_compiler().fits(isa)
 
 
 def _with_batches(function: Function, target: Target, module: IRModule | None) -> Target:

@@ -194,13 +194,13 @@ def test_inlined_stages_do_not_print_and_hints_do() -> None:
     for name in ("bias_add", "bn_mul", "bn_add"):
         state = state.compute_inline(name)
     state = state.compute_at("conv", "relu", "k").pragma("relu", "i", "auto_unroll_max_step$64")
-    state = state.storage_align("padding", "l", 32, 1)
+    state = state.storage_align("padding", "m", 32, 1)
     assert str(state) == (
         "Placeholder: data, kernel, bias, bn_scale, bn_offset\n"
         "padding storage_offset: 1\n"
         "for j (0,3)\n"
         "  for k (0,8)\n"
-        "    for l (0,8)\n"
+        "    for m (0,8)\n"
         "      padding = ...\n"
         "relu auto_unroll: 64\n"
         "for j (0,4)\n"
@@ -213,7 +213,7 @@ def test_inlined_stages_do_not_print_and_hints_do() -> None:
         "              for ry (None)\n"
         "                for rx (None)\n"
         "                  conv = ...\n"
-        "    for l (0,6)\n"
+        "    for m (0,6)\n"
         "      relu = ...\n"
     )
 

@@ -98,7 +98,7 @@ def test_it_computes_what_is_declared(case: Case, isa: Isa, threads: int) -> Non
 def test_weights_that_no_cache_holds_are_read_once(threads: int) -> None:
     isa = replace(ISA, machine=MachineModel(caches=CacheSizes(1024, 8192, 65536)))
     dag = CASES["few rows, many channels"].dag()
-    assert [loop.name for loop in default_state(dag, isa, threads)["y"].iters][1] == "l.0"
+    assert [loop.name for loop in default_state(dag, isa, threads)["y"].iters][1] == "o.0"
     assert_matches_declared(dag, isa, threads)
 
 

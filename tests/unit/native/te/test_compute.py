@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,10 @@ from tests.native_workloads import argmax_nm
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Buffer, For, Load, LoopVar, Store
 from intarsia.native import te
+from intarsia.native.dag import ComputeDAG, structural_key, workload_key
+from intarsia.native.loop_state import LoopState, print_python_code_from_state
 from intarsia.native.lowering.naive import lower_naive
+from intarsia.native.te.compute import Element
 from intarsia.native.te.tensor import ComputeOp, output_names
 from intarsia.native.tir.interpret import interpret
 from intarsia.support.errors import UsageError
@@ -153,3 +157,36 @@ def test_axes_are_operands_of_index_arithmetic() -> None:
     ]
     np.testing.assert_array_equal(evaluated(y, X=array), expected)
     assert (2 * k + (1 + k)).dtype is (k - 1).dtype is I64
+
+
+def axis_names(element: Callable[..., Element], rank: int = 2) -> list[str]:
+    op = te.compute((3,) * rank, element, name="Y").op
+    assert isinstance(op, ComputeOp)
+    return [axis.name for axis in op.axes]
+
+
+def test_axes_have_the_names_of_the_arguments() -> None:
+    x = te.placeholder((3, 3), name="X")
+    assert axis_names(lambda row, column: x[row, column]) == ["row", "column"]
+    assert axis_names(lambda row, column, scale=2.0: x[row, column] * scale) == ["row", "column"]
+
+
+def test_axes_without_names_are_letters() -> None:
+    x, k = te.placeholder((3, 3), name="X"), te.reduce_axis(3, "k")
+    assert axis_names(lambda *at: x[at]) == ["i", "j"]
+    assert axis_names(lambda row, *rest: x[(row, *rest)]) == ["i", "j"]
+    assert axis_names(lambda _, j: x[j, j]) == ["i", "j"]
+    assert axis_names(lambda k_, k: te.sum(x[k_, k_], axis=te.reduce_axis(3, "k"))) == ["i", "j"]
+    assert axis_names(lambda row, column: te.sum(x[row, k], axis=k)) == ["row", "column"]
+
+
+def test_keys_are_the_same_whatever_the_arguments_are_called() -> None:
+    x, k = te.placeholder((3, 3), name="X"), te.reduce_axis(3, "k")
+    rows = te.compute((3, 3), lambda row, column: te.sum(x[row, k] * x[k, column], axis=k), name="Y")
+    letters = te.compute((3, 3), lambda i, j: te.sum(x[i, k] * x[k, j], axis=k), name="Y")
+    named, plain = ComputeDAG((x, rows)), ComputeDAG((x, letters))
+    assert workload_key(named) == workload_key(plain)
+    assert structural_key(named) == structural_key(plain)
+    assert "Y(row, column) += (X[row, k]*X[k, column])" in str(named)
+    code = print_python_code_from_state(LoopState.initial(named).split("Y", "column", [2]))
+    assert "Y_row, Y_column, Y_k" in code

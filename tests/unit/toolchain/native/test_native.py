@@ -172,7 +172,9 @@ def test_a_blob_has_no_weights_and_gives_the_same_region(source_of: SourceOf) ->
     assert write_blob(again) == blob
     assert (again.calls, again.kernels, again.isa) == (region.calls, region.kernels, region.isa)
     x = numbers(4, 32)
-    first, second = (NativeKernel(source, each).run([x], [None])[0] for each in (region, again))
+    first, second = (
+        NativeKernel(source, each, Native().describe_calls).run([x], [None])[0] for each in (region, again)
+    )
     assert np.array_equal(np.asarray(first), np.asarray(second))
 
 
@@ -230,7 +232,7 @@ def test_refuses_other_shapes_and_types(source_of: SourceOf) -> None:
 
 def test_a_closed_kernel_has_no_blob(source_of: SourceOf) -> None:
     kernel = build_region(chain(source_of))
-    closed = NativeKernel(chain(source_of), kernel)
+    closed = NativeKernel(chain(source_of), kernel, Native().describe_calls)
     closed.close()
     with pytest.raises(UsageError, match="the kernel is closed"):
         closed.blob()
@@ -280,7 +282,10 @@ def test_constants_of_a_blob_are_not_copied() -> None:
     assert all(np.shares_memory(constant.array, memory) for constant in region.constants)
     assert all(constant.array.ctypes.data % ALIGNMENT == 0 for constant in region.constants)
     x = numbers(1, 32, 8, 8)
-    (found,), (expected,) = NativeKernel(kernel.source, region).run([x], [None]), kernel.run([x], [None])
+    (found,), (expected,) = (
+        NativeKernel(kernel.source, region, Native().describe_calls).run([x], [None]),
+        kernel.run([x], [None]),
+    )
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
 
 

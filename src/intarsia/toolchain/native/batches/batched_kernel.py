@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import NativeRegion, RegionConstant, RegionPort
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.native.profiler import DescribeCalls
 
 _FEW_PARTS: Final = 3
 """Up to so many parts are run one by one: the table of calls for all of them takes longer to make than to run
@@ -31,20 +34,27 @@ class BatchedKernel:
     Args:
         source: Source with a batch of any size.
         batched: Compiled kernels by size of the batch.
+        describe: Function that describes the kernels of a region for a profile.
     """
 
-    def __init__(self, source: KernelSource, batched: BatchedRegions) -> None:
+    def __init__(self, source: KernelSource, batched: BatchedRegions, describe: DescribeCalls) -> None:
         self.source = source
         self.carrying = batched.carrying
         self._regions: Mapping[int, NativeRegion] | None = share_constants(batched.regions)
         self._kernels = {
-            size: NativeKernel(source, region) for size, region in sorted(self.regions.items(), reverse=True)
+            size: NativeKernel(source, region, describe)
+            for size, region in sorted(self.regions.items(), reverse=True)
         }
 
     @property
     def regions(self) -> Mapping[int, NativeRegion]:
         """The compiled kernels by size of the batch; empty after `close`."""
         return self._regions or {}
+
+    @property
+    def named_architecture(self) -> str | None:
+        """As `CrossCompiledKernel.named_architecture`."""
+        return self._kernels[1].named_architecture
 
     def blob(self) -> bytes | None:
         """The compiled form, as `NativeKernel.blob`."""
