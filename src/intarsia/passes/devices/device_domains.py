@@ -6,6 +6,7 @@ function has a domain for each parameter and the result, and so have functions t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
@@ -135,6 +136,13 @@ class DeviceDomains:
             self._known[root] = joined
             self._sites[root] += (site,)
         return True
+
+    def can_join(self, domains: Iterable[int]) -> bool:
+        """Whether annotations allow all of these domains to be one."""
+        joined: VirtualDevice | None = UNCONSTRAINED
+        for domain in domains:
+            joined = None if joined is None else VirtualDevice.join(joined, self.known(domain))
+        return joined is not None
 
     def join(self, left: int, right: int, *, is_required: bool = True) -> bool:
         """Make one domain of two; as `constrain`."""

@@ -45,6 +45,7 @@ def flow_of(mod: IRModule, host: VirtualDevice) -> DeviceFlow:
     for var, function in mod.graph_functions.items():
         builder.add_function(var.name, function)
     builder.bodies.pin(builder.flow, mod)
+    builder.flow.join_aliases()
     return builder.flow
 
 
@@ -139,7 +140,7 @@ class _FlowBuilder:
         domain = self.flow.of[expr] = self.flow.domains.of_type(expr.checked_type or self._type(parts[0]))
         self._annotate(domain, expr)
         for part in parts:
-            self.flow.follow(self.flow.sources[part], domain, self.owner)
+            self.flow.follow(self.flow.sources[part], domain, self.owner, is_branch=len(parts) > 1)
         return domain
 
     def _add_tuple(self, expr: Tuple) -> None:
