@@ -7,7 +7,7 @@ function has a domain for each parameter and the result, and so have functions t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
@@ -56,8 +56,15 @@ class Site:
         return f"{self.device} by {_shown(self.expr)} in @{self.owner}{where}"
 
 
+@dataclass(eq=False)
 class DeviceConflictError(InvalidModelError):
-    """Two annotations put one value on different devices; both are named."""
+    """Two annotations put one value on different devices; both are named.
+
+    Attributes:
+        sites: The annotations.
+    """
+
+    sites: tuple[Site, ...] = field(default=(), kw_only=True)
 
 
 class DeviceDomains:
@@ -236,6 +243,7 @@ def _conflict(left: tuple[Site, ...], right: tuple[Site, ...]) -> DeviceConflict
     return DeviceConflictError(
         f"a value is put on two devices: {first}, and {second}",
         help="remove one annotation, or put intarsia::device_copy between them",
+        sites=(first, second),
     )
 
 
