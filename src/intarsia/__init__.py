@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
     from intarsia.op.register_operator import operator, register_operator
+    from intarsia.passes.place import place
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
@@ -60,6 +61,7 @@ _HOMES = {
     "load": "intarsia.runtime.artifact_load",
     "load_pass_sequence": "intarsia.transform",
     "operator": "intarsia.op.register_operator",
+    "place": "intarsia.passes.place",
     "register_operator": "intarsia.op.register_operator",
     "specialize_lazily": "intarsia.driver.lazy_variants",
     "targets": "intarsia.toolchain",
@@ -86,6 +88,7 @@ __all__ = [
     "load",
     "load_pass_sequence",
     "operator",
+    "place",
     "register_operator",
     "specialize_lazily",
     "targets",

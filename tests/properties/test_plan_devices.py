@@ -26,7 +26,8 @@ EXAMPLES = settings(max_examples=examples(150), deadline=None)
 
 
 def copies(mod: IRModule) -> int:
-    return sum(is_device_copy(expr) for expr in post_order(mod["main"]))
+    functions = mod.graph_functions.values()
+    return sum(is_device_copy(expr) for function in functions for expr in post_order(function))
 
 
 def checked(mod: IRModule) -> IRModule:
@@ -59,6 +60,18 @@ def test_copies_between_two_devices_are_the_fewest(graph: AnnotatedGraph) -> Non
 @EXAMPLES
 @given(annotated_graphs(devices=3))
 def test_copies_between_three_devices_are_the_fewest(graph: AnnotatedGraph) -> None:
+    check_copies(graph)
+
+
+@EXAMPLES
+@given(annotated_graphs(steps=6, joins=True))
+def test_copies_with_joins_of_two_devices_are_the_fewest(graph: AnnotatedGraph) -> None:
+    check_copies(graph)
+
+
+@EXAMPLES
+@given(annotated_graphs(devices=3, steps=5, joins=True))
+def test_copies_with_joins_of_three_devices_are_the_fewest(graph: AnnotatedGraph) -> None:
     check_copies(graph)
 
 

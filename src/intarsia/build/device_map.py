@@ -12,7 +12,7 @@ from typing import Final
 
 from intarsia.build.kernel_table import is_marked, marked_target
 from intarsia.build.uses import shown
-from intarsia.ir import Call, Expr, Function, FuncType, GlobalVar, IRModule, Op, children
+from intarsia.ir import Call, Expr, Function, FuncType, GlobalVar, IRModule, Op, children, post_order
 from intarsia.op.device_call import placement_of
 from intarsia.runtime.devices.device import device_class
 from intarsia.runtime.devices.device_name import DeviceName
@@ -22,6 +22,9 @@ from intarsia.target import Target
 from intarsia.target.reference import REFERENCE
 
 _CPU: Final = "cpu"
+_GLOBAL: Final = "global"
+"""Name of the one memory that each device has."""
+_MEMORY_SCOPES: Final = frozenset({"", _GLOBAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,10 @@ def device_map(mod: IRModule) -> DeviceMap:
     """The devices of a program.
 
     Raises:
-        UnsupportedModelError: It names several devices, or one that is not of the CPU, and is not planned.
+        UnsupportedModelError: It names several devices, or one that is not of the CPU, and is not planned; or
+            a memory that devices have not.
     """
+    _check_memory_scopes(mod)
     functions = {var.name: function for var, function in mod.graph_functions.items()}
     wanted: dict[DeviceName, int] = {}
     unplanned = ""
@@ -136,6 +141,20 @@ def device_map(mod: IRModule) -> DeviceMap:
     threads = tuple(wanted[device] or None for device in names)
     sizes = group_sizes([str(device) for device in names], threads)
     return DeviceMap(names, threads, sizes, {device: number for number, device in enumerate(names)})
+
+
+def _check_memory_scopes(mod: IRModule) -> None:
+    """Refuse memory scopes: buffers and kernels of devices are in their one memory."""
+    for var, function in mod.graph_functions.items():
+        for expr in post_order(function):
+            scope = expr.virtual_device.memory_scope
+            if scope not in _MEMORY_SCOPES:
+                name = device_name(expr) or "its device"
+                raise UnsupportedModelError(
+                    f"in @{var.name}, {shown(expr)} is in memory scope {scope!r}, but {name} has only the "
+                    f'memory "{_GLOBAL}"',
+                    help="remove the memory scope from the annotations",
+                )
 
 
 def _placed(function: Function) -> Iterator[Expr]:

@@ -257,3 +257,16 @@ def test_engines_work_in_the_threads_of_devices(
             x = X + shift
             np.testing.assert_allclose(exe(x), 2 * x + x * x, rtol=1e-6)
             np.testing.assert_allclose(loaded(x), 2 * x + x * x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("devices", [("mock:0", "mock:1"), ("cpu:0", "cpu:0")], ids="+".join)
+def test_a_memory_scope_is_refused(devices: tuple[str, str]) -> None:
+    scoped = program(f'def @main(%x: T @0) -> T {{ Neg(%x) @device({devices[0]}, scope="fast") }}', devices)
+    message = f"is in memory scope 'fast', but {devices[0]} has only the memory \"global\""
+    with pytest.raises(UnsupportedModelError, match=message):
+        build(scoped)
+
+
+def test_the_memory_of_a_device_has_a_name() -> None:
+    with built(program('def @main(%x: T @0) -> T { Neg(%x) @device(mock:0, scope="global") }')) as exe:
+        np.testing.assert_array_equal(exe(X), -X)

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,19 @@ def test_a_conflict_names_both_annotations_with_their_spans() -> None:
 )
 def test_conflicts(text: str, sites: str) -> None:
     assert conflict(text).splitlines()[0] == f"a value is put on two devices: {sites}"
+
+
+def test_a_conflict_in_program_text_names_lines_and_variables() -> None:
+    text = """
+def @main(%x: f32) {
+  %0 = Neg(%x) @CPU;
+  %1 = Relu(%0);
+  %2 = intarsia::on_device(%0) @GPU;
+  Add(%1, %2)
+}"""
+    first, second = conflict(text).splitlines()[1:3]
+    assert re.fullmatch(r"  line 3, %0: %0 = Neg\(%x\): .* @device\(cpu:0\);", first)
+    assert re.fullmatch(r"  line 5, %2: %2 = intarsia::on_device\(%0\): .* @device\(mock:0\);", second)
 
 
 def test_without_annotations_all_is_on_the_default_device() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from intarsia.frontend.onnx.finishing import drop_unused_outputs, rename_values
 from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.value_names import flat_types
 from intarsia.frontend.onnx.wire import LARGE
-from intarsia.ir import Constant, DType, Function, IRModule, TupleType, Type
+from intarsia.ir import Constant, DType, Function, IRModule, TupleType, Type, post_order
 from intarsia.op.onnx_types import elem_type_of, tensor_to_proto, type_to_proto
 from intarsia.op.opset import PINNED_OPSET, versions_of
 from intarsia.support.errors import UnsupportedModelError, UsageError
@@ -51,6 +52,7 @@ def to_onnx(
 ) -> ModelProto:
     """Export a function to a complete ONNX model, weights included.
 
+    ONNX names no devices: a program that names some is exported without, with a `DroppedDevicesWarning`.
     Global functions of `module`, function values that are called, lets and tuples are inlined; an If becomes
     ONNX's If. Inputs are named as the parameters; outputs as the attribute `output_names` says.
 
@@ -68,9 +70,10 @@ def to_onnx(
     """
     _check_opset(opset)
     if isinstance(function, IRModule):
-        model, weights = _export(function["main"], function, opset, ir_version)
-    else:
-        model, weights = _export(function, module, opset, ir_version)
+        module = function
+        function = module["main"]
+    _warn_of_devices(function, module)
+    model, weights = _export(function, module, opset, ir_version)
     size = model.ByteSize() + sum(array.nbytes for array in weights.values())
     if size > LARGEST_MESSAGE:
         raise UnsupportedModelError(
@@ -97,6 +100,23 @@ def onnx_source(
     """
     model, weights = _export(function, module, opset, ir_version)
     return OnnxSource(model.SerializeToString(), weights)
+
+
+class DroppedDevicesWarning(UserWarning):
+    """A program on several devices, or none of the CPU, was exported without them."""
+
+
+def _warn_of_devices(function: Function, module: IRModule | None) -> None:
+    """Warn if an exported program loses devices; one CPU device is what a program without any runs on."""
+    functions = [] if module is None else list(module.graph_functions.values())
+    devices = (expr.virtual_device for expr in post_order(function, *functions))
+    kinds = {(device.device_type, device.virtual_device_id) for device in devices if device.device_type}
+    names = sorted(f"{kind.kind}:{number or 0}" for kind, number in kinds if kind)
+    if len(set(names)) > 1 or any(not name.startswith("cpu:") for name in names):
+        warnings.warn(
+            DroppedDevicesWarning(f"ONNX names no devices: {', '.join(dict.fromkeys(names))} are dropped"),
+            stacklevel=3,
+        )
 
 
 def _check_opset(opset: int) -> None:

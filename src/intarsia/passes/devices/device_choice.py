@@ -79,11 +79,14 @@ def choose_devices(flow: DeviceFlow, mod: IRModule, default: VirtualDevice) -> D
         root = flow.domains.find(domain)
         if root not in reached and len(allowed[root]) > 1:
             allowed[root] = allowed[root][:1]
-    users = (
-        frozenset({flow.domains.find(here), *(flow.domains.find(need.domain) for need in needs)})
-        for here, needs in _values(flow)
+    find = flow.domains.find
+    users = (frozenset({find(here), *(find(need.domain) for need in needs)}) for here, needs in _values(flow))
+    pairs = (frozenset({find(here), find(there)}) for here, there in flow.branches)
+    problem = CopyProblem(
+        allowed,
+        [group for group in users if len(group) > 1],
+        [pair for pair in pairs if len(pair) > 1],
     )
-    problem = CopyProblem(allowed, [group for group in users if len(group) > 1])
     return DeviceChoice(devices, fewest_copies(problem), flow)
 
 

@@ -6,7 +6,8 @@ function has a domain for each parameter and the result, and so have functions t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
@@ -55,8 +56,15 @@ class Site:
         return f"{self.device} by {_shown(self.expr)} in @{self.owner}{where}"
 
 
+@dataclass(eq=False)
 class DeviceConflictError(InvalidModelError):
-    """Two annotations put one value on different devices; both are named."""
+    """Two annotations put one value on different devices; both are named.
+
+    Attributes:
+        sites: The annotations.
+    """
+
+    sites: tuple[Site, ...] = field(default=(), kw_only=True)
 
 
 class DeviceDomains:
@@ -135,6 +143,13 @@ class DeviceDomains:
             self._known[root] = joined
             self._sites[root] += (site,)
         return True
+
+    def can_join(self, domains: Iterable[int]) -> bool:
+        """Whether annotations allow all of these domains to be one."""
+        joined: VirtualDevice | None = UNCONSTRAINED
+        for domain in domains:
+            joined = None if joined is None else VirtualDevice.join(joined, self.known(domain))
+        return joined is not None
 
     def join(self, left: int, right: int, *, is_required: bool = True) -> bool:
         """Make one domain of two; as `constrain`."""
@@ -228,6 +243,7 @@ def _conflict(left: tuple[Site, ...], right: tuple[Site, ...]) -> DeviceConflict
     return DeviceConflictError(
         f"a value is put on two devices: {first}, and {second}",
         help="remove one annotation, or put intarsia::device_copy between them",
+        sites=(first, second),
     )
 
 

@@ -6,6 +6,7 @@ tuples that are written out, are seen through; constants and absent arguments ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -67,6 +68,9 @@ class DeviceFlow:
         views: Expressions that hold the value of another one in a place of their own.
         callees: For each call of a function, where it takes its arguments.
         weak: Domains whose device was chosen for them, which their users need not follow.
+        aliases: For each name, let or result the pairs of the domain of a value that it stands for (several,
+            where it stands for a tuple) and its domain: one place, unless annotations contradict it.
+        branches: Pairs of a domain and that of an If or tuple that gets its value: preferably one place.
         met: Number of needs so far.
     """
 
@@ -78,6 +82,8 @@ class DeviceFlow:
     views: dict[Expr, Source] = field(default_factory=dict)
     callees: dict[Expr, FunctionDomain] = field(default_factory=dict)
     weak: set[int] = field(default_factory=set)
+    aliases: list[list[tuple[int, int]]] = field(default_factory=list)
+    branches: list[tuple[int, int]] = field(default_factory=list)
     met: int = 0
 
     def domain_of(self, source: Source) -> Domain:
@@ -127,27 +133,49 @@ class DeviceFlow:
             case _:
                 return  # an operator that is given a function does not need it anywhere
 
-    def follow(self, source: Source, there: Domain, owner: str) -> None:
-        """A value is passed on: it is computed where it is needed, unless annotations say otherwise."""
+    def follow(self, source: Source, there: Domain, owner: str, *, is_branch: bool = False) -> None:
+        """A value is passed on: it is needed where the name, let, If or result is that stands for it.
+
+        Args:
+            source: The value.
+            there: Domain of what stands for it.
+            owner: Name of the global function.
+            is_branch: Whether it is a branch of an If, which may be elsewhere where that takes fewer copies.
+        """
+        pairs = list(self._passed_on(source, there, owner))
+        if is_branch:
+            self.branches += pairs
+        else:
+            self.aliases.append(pairs)
+
+    def _passed_on(self, source: Source, there: Domain, owner: str) -> Iterator[tuple[int, int]]:
         base = source.base
         if base in self.open_tuples:
             assert isinstance(base, Tuple)
             for index in range(len(base.fields)):
                 field_domain = there.fields[index] if isinstance(there, FieldsDomain) else there
-                self.follow(self.field(source, index), field_domain, owner)
+                yield from self._passed_on(self.field(source, index), field_domain, owner)
         elif is_everywhere(base):
             if base.virtual_device != UNCONSTRAINED:
                 self.domains.constrain(there, Site(base.virtual_device, base, owner), is_required=False)
         else:
             match self.domain_of(source), there:
                 case int() as here, int():
-                    if self.domains.join(here, there, is_required=False):
-                        return
-                case FieldsDomain(plain=here), FieldsDomain(plain=place_there):
-                    self.domains.join(here, place_there, is_required=False)
+                    yield here, there
+                case FieldsDomain(plain=here), FieldsDomain(plain=plain_there):
+                    yield here, plain_there
                 case _:
                     pass
-            self.need(source, there)
+            self.need(replace(source, is_border=False), there)
+
+    def join_aliases(self) -> None:
+        """Make one domain of each name and its value; where annotations contradict it, the cut decides."""
+        for pairs in self.aliases:
+            if self.domains.can_join({domain for pair in pairs for domain in pair}):
+                for here, there in pairs:
+                    self.domains.join(here, there)
+            else:
+                self.branches += pairs
 
 
 def is_everywhere(expr: Expr) -> bool:

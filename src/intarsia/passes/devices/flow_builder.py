@@ -22,7 +22,15 @@ from intarsia.ir import (
     post_order,
 )
 from intarsia.op.device_call import DeviceCallPlacement, is_device_copy, is_shape_operator, placement_of
-from intarsia.passes.devices.device_domains import Domain, FieldsDomain, FunctionDomain, Site, main_leaf
+from intarsia.passes.devices.conflict_lines import add_conflict_lines
+from intarsia.passes.devices.device_domains import (
+    DeviceConflictError,
+    Domain,
+    FieldsDomain,
+    FunctionDomain,
+    Site,
+    main_leaf,
+)
 from intarsia.passes.devices.device_flow import DeviceFlow, Source, is_everywhere
 from intarsia.passes.devices.indivisible_functions import insides, is_indivisible, marks_of
 from intarsia.passes.devices.operator_bodies import OperatorBodies
@@ -40,11 +48,11 @@ def flow_of(mod: IRModule, host: VirtualDevice) -> DeviceFlow:
         DeviceConflictError: Annotations contradict each other.
     """
     builder = _FlowBuilder(mod, host)
-    for var, function in mod.graph_functions.items():
-        builder.declare(var.name, function)
-    for var, function in mod.graph_functions.items():
-        builder.add_function(var.name, function)
-    builder.bodies.pin(builder.flow, mod)
+    try:
+        builder.build()
+    except DeviceConflictError as error:
+        add_conflict_lines(error, mod)
+        raise
     return builder.flow
 
 
@@ -57,6 +65,16 @@ class _FlowBuilder:
     types: dict[Expr, Type | None] = field(default_factory=dict)
     bodies: OperatorBodies = field(default_factory=OperatorBodies)
     owner: str = ""
+
+    def build(self) -> None:
+        """Add all functions, and join what stands for one value."""
+        functions = self.mod.graph_functions
+        for var, function in functions.items():
+            self.declare(var.name, function)
+        for var, function in functions.items():
+            self.add_function(var.name, function)
+        self.bodies.pin(self.flow, self.mod)
+        self.flow.join_aliases()
 
     def declare(self, name: str, function: Function) -> None:
         """Give a global function its domain, for the calls that are met before it."""
@@ -139,7 +157,7 @@ class _FlowBuilder:
         domain = self.flow.of[expr] = self.flow.domains.of_type(expr.checked_type or self._type(parts[0]))
         self._annotate(domain, expr)
         for part in parts:
-            self.flow.follow(self.flow.sources[part], domain, self.owner)
+            self.flow.follow(self.flow.sources[part], domain, self.owner, is_branch=len(parts) > 1)
         return domain
 
     def _add_tuple(self, expr: Tuple) -> None:

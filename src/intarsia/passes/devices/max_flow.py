@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-UNBOUNDED: Final = 1 << 30
+UNBOUNDED: Final = 1 << 60
 """The capacity of an arc that is never cut."""
 
 

@@ -12,6 +12,7 @@ from tests.onnx_models import model_of, onnxruntime_outputs
 
 from intarsia import op
 from intarsia.frontend.onnx import from_onnx, onnx_source, to_onnx
+from intarsia.frontend.onnx.exporter import DroppedDevicesWarning
 from intarsia.ir import (
     Attrs,
     Call,
@@ -32,7 +33,9 @@ from intarsia.ir import (
     Var,
     with_fields,
 )
+from intarsia.op.device_call import device_copy
 from intarsia.support.errors import UnsupportedModelError
+from intarsia.target import DeviceType, VirtualDevice
 
 F32 = TensorType((2, 3), DType.FLOAT32)
 FLAG = TensorType((), DType.BOOL)
@@ -291,3 +294,19 @@ class TestOtherOpsets:
         model = to_onnx(main, opset=17, ir_version=8)
         assert [item.name for item in model.graph.input] == ["x"]
         assert_outputs(onnxruntime_outputs(model, {"x": X}), X.max(1), X @ weight.data)
+
+
+def test_devices_are_dropped_with_a_warning() -> None:
+    cpu, mock = VirtualDevice(DeviceType.CPU, 0), VirtualDevice(DeviceType.MOCK, 1)
+    x = with_fields(var(), virtual_device=cpu)
+    there = with_fields(op.call("Neg", device_copy(x, mock)), virtual_device=mock)
+    placed = Function((x,), device_copy(there, cpu))
+    with pytest.warns(DroppedDevicesWarning, match="ONNX names no devices: cpu:0, mock:1 are dropped"):
+        model = to_onnx(placed)
+    assert_outputs(onnxruntime_outputs(model, {"x": X}), -X)
+
+
+def test_one_device_of_the_cpu_is_exported_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    x = with_fields(var(), virtual_device=VirtualDevice(DeviceType.CPU, 0))
+    to_onnx(IRModule.from_expr(Function((x,), op.call("Neg", x))))
+    assert not [item for item in recwarn if item.category is DroppedDevicesWarning]

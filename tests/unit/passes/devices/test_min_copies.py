@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intarsia.passes.devices import min_copies
+from intarsia.passes.devices import exact_placement
 from intarsia.passes.devices.max_flow import FlowNetwork
 from intarsia.passes.devices.min_copies import CopyProblem, fewest_copies
 from intarsia.passes.devices.upward_choice import follow_arguments
@@ -67,7 +67,7 @@ def test_small_problems_of_more_devices_are_exact(problem: CopyProblem) -> None:
 
 
 def test_moves_alone_find_the_best_of_three_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(min_copies, "EXHAUSTIVE", 0)
+    monkeypatch.setattr(exact_placement, "SEARCH_STEPS", 0)
     allowed = {0: (0,), 1: (1,), 2: (2,), **dict.fromkeys(range(3, 8), (0, 1, 2))}
     pairs = ((0, 3), (1, 4), (1, 5), (2, 6), (2, 7), (3, 4), (4, 5), (5, 6), (6, 7), (3, 7))
     problem = CopyProblem(allowed, [frozenset(pair) for pair in pairs])
