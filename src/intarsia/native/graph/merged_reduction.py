@@ -84,8 +84,8 @@ def merged_reduction_dag(
 def _axes(step: KernelStep, values: Sequence[RegionValue]) -> frozenset[int]:
     """Return the axes of a reduction, counted from the first dimension; none if they are no constant."""
     number = step.args[1] if len(step.args) > 1 else None
-    known = None if number is None else values[number].constant
-    if known is None or step.args[0] is None:
+    constant = None if number is None else values[number].constant
+    if constant is None or step.args[0] is None:
         return frozenset()
     rank = len(values[step.args[0]].type.static_shape)
-    return frozenset(normalized_axis(int(axis), rank) for axis in known.reshape(-1))
+    return frozenset(normalized_axis(int(axis), rank) for axis in constant.reshape(-1))
