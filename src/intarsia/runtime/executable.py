@@ -17,6 +17,7 @@ from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_save import save_artifact
 from intarsia.runtime.bound_call import BoundCall
 from intarsia.runtime.contents import Contents
+from intarsia.runtime.counting_runs import with_counters
 from intarsia.runtime.devices.device import Device
 from intarsia.runtime.devices.open_devices import devices_of
 from intarsia.runtime.entry_points import EntryPoint, EntryPoints
@@ -255,6 +256,7 @@ class Executable(ClosedOnExit):
         warmup: int = 3,
         clock: Nanoseconds = time.perf_counter_ns,
         inside: bool = True,
+        counters: bool = False,
         **named: object,
     ) -> Profile:
         """Time every kernel over several runs of the program on the same inputs.
@@ -269,6 +271,7 @@ class Executable(ClosedOnExit):
             warmup: Number of runs before them.
             clock: Function that returns the time in nanoseconds.
             inside: Whether engines are profiled; else there is one row for each kernel of the plan.
+            counters: Whether hardware counters are read, in runs of their own; a note says why they cannot.
             **named: Inputs by name.
 
         Raises:
@@ -284,8 +287,10 @@ class Executable(ClosedOnExit):
             entry = self._entries.of(inputs)
             runs = ProfilingRuns(entry.plan, self._named, clock, inside=inside)
             kernels = runs.kernels_for(is_recorded=not self._devices)
-            runner = self._new_runner(entry.plan, kernels, runs.recorder)
-            return runs.profile(lambda: runner.run(inputs), lambda: entry.runner.run(inputs), repeats, warmup)
+            run = partial(self._new_runner(entry.plan, kernels, runs.recorder).run, inputs)
+            profile = runs.profile(run, partial(entry.runner.run, inputs), repeats, warmup)
+            new = partial(self._new_runner, entry.plan)
+            return with_counters(profile, self._named, new, inputs) if counters else profile
 
     def trace(self, /, *args: object, clock: Nanoseconds = time.perf_counter_ns, **named: object) -> Timeline:
         """Run the program once and record the start, end and device of each step.

@@ -67,6 +67,21 @@ class ProfiledKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadPart:
+    """A part of a kernel's work on one thread.
+
+    Attributes:
+        worker: Number of the worker thread, from 1; 0 for the calling thread.
+        start: Start in nanoseconds of `time.perf_counter_ns`.
+        end: End in nanoseconds of that clock.
+    """
+
+    worker: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelEvent:
     """One call of a kernel.
 
@@ -74,11 +89,13 @@ class KernelEvent:
         kernel: Index of the kernel in `KernelRuns.kernels`.
         start: Start in nanoseconds of `time.perf_counter_ns`.
         end: End in nanoseconds of that clock.
+        parts: Its parts on threads, if the engine reports them.
     """
 
     kernel: int
     start: int
     end: int
+    parts: tuple[ThreadPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -31,6 +31,8 @@ class ProfileRow:
         kernel: Its name, nodes and work.
         calls: Number of its calls.
         seconds: Total seconds of its calls.
+        position: Number of the kernel of the plan, and index of the kernel inside it; -1 for all of it.
+        counters: Counts of hardware events of all calls, by name; None if they are not known.
     """
 
     toolchain: str
@@ -38,6 +40,8 @@ class ProfileRow:
     kernel: ProfiledKernel
     calls: float
     seconds: float
+    position: tuple[int, int] = (-1, -1)
+    counters: Mapping[str, float] | None = None
 
     @property
     def flop(self) -> float | None:
@@ -152,7 +156,10 @@ class Profile:
         }
 
     def to_chrome_trace(self) -> str:
-        """Return one profiled run as JSON of Chrome's trace event format, one row for each device."""
+        """Return one profiled run as JSON of Chrome's trace event format.
+
+        There is a row for each device, and for each worker thread of native kernels.
+        """
         return chrome_trace(self.slices)
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
@@ -199,7 +206,16 @@ def _group(rows: list[ProfileRow], by: ProfileGrouping, whole: float) -> Profile
         _total([row.flop for row in rows]),
         _total([row.bytes for row in rows]),
         _total([row.bound for row in rows]),
+        _total_counts([row.counters for row in rows]),
     )
+
+
+def _total_counts(counts: list[Mapping[str, float] | None]) -> dict[str, float]:
+    """Return the sums by event; empty if those of a row are not known."""
+    present = [item for item in counts if item is not None]
+    if len(present) < len(counts):
+        return {}
+    return {name: sum(item.get(name, 0.0) for item in present) for name in present[0]}
 
 
 def _total(values: list[float | None]) -> float | None:
@@ -223,4 +239,5 @@ def _row_record(row: ProfileRow, whole: float) -> dict[str, object]:
         "flop": row.flop,
         "bytes": row.bytes,
         "bound_seconds": row.bound,
+        "counters": None if row.counters is None else dict(row.counters),
     }

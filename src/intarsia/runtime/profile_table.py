@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -41,6 +41,7 @@ class ProfileGroup:
         flop: Floating-point operations; None if they are not known.
         bytes: Bytes that are read and written; None if they are not known.
         bound: Least seconds by the roofline; None if they are not known.
+        counters: Counts of hardware events by name; empty if they are not known.
     """
 
     toolchain: str
@@ -52,6 +53,7 @@ class ProfileGroup:
     flop: float | None
     bytes: float | None
     bound: float | None
+    counters: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def of_roofline(self) -> float | None:
@@ -81,18 +83,19 @@ def profile_table(
     scale, unit = _TIMES[0] if longest >= _SHORT else _TIMES[1]
     shown, rest = groups[:top], groups[len(groups[:top]) :]
     detail = _DETAILS.get(by, "kernels")
+    events = tuple(dict.fromkeys(name for group in groups for name in group.counters))
     lines: list[tuple[str, ...]] = [
-        ("time", "share", "calls", "FLOP", "bytes", "roofline", "toolchain", str(by), detail)
+        ("time", "share", "calls", "FLOP", "bytes", "roofline", *events, "toolchain", str(by), detail)
     ]
-    lines += [_cells(group, scale, unit) for group in shown]
+    lines += [_cells(group, scale, unit, events) for group in shown]
     if rest:
         seconds, share = sum(group.seconds for group in rest), sum(group.share for group in rest)
-        numbers = f"{seconds / scale:.1f} {unit}", f"{share:.1%}", "", "", "", ""
+        numbers = (f"{seconds / scale:.1f} {unit}", f"{share:.1%}", *[""] * (4 + len(events)))
         lines.append((*numbers, f"... {len(rest)} more", "", ""))
     sums = {name: f"{seconds / scale:.1f} {unit}" for name, seconds in totals.items()}
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     widths[0] = max(widths[0], *map(len, sums.values()))
-    numeric = 6  # the first columns are numbers, aligned to the right
+    numeric = 6 + len(events)  # the first columns are numbers, aligned to the right
     table = [
         "  ".join(
             cell.rjust(width) if column < numeric else cell.ljust(width)
@@ -105,22 +108,23 @@ def profile_table(
     )
 
 
-def _cells(group: ProfileGroup, scale: float, unit: str) -> tuple[str, ...]:
+def _cells(group: ProfileGroup, scale: float, unit: str, events: Sequence[str]) -> tuple[str, ...]:
     share = group.of_roofline
     return (
         f"{group.seconds / scale:.1f} {unit}",
         f"{group.share:.1%}",
         f"{group.calls:g}",
-        _amount(group.flop or None, ""),
-        _amount(group.bytes, "B"),
+        amount_text(group.flop or None),
+        amount_text(group.bytes, "B"),
         _NOTHING if share is None else f"{share:.0%}",
+        *(amount_text(group.counters.get(name)) for name in events),
         group.toolchain,
         group.name,
         group.detail,
     )
 
 
-def _amount(value: float | None, unit: str) -> str:
+def amount_text(value: float | None, unit: str = "") -> str:
     """Format a number with three digits and a prefix of a thousand: 12.3 MB."""
     if value is None:
         return _NOTHING

@@ -14,6 +14,7 @@ from intarsia.runtime.kernel_profiler import (
     KernelRuns,
     ProfilableKernel,
     ProfiledKernel,
+    ThreadPart,
 )
 from intarsia.runtime.plan import ExecutionPlan
 from intarsia.runtime.profile import Nanoseconds, Profile, ProfileRow
@@ -133,7 +134,10 @@ class ProfilingRuns:
             (total - busy) * 1e-9,
             end_to_end * 1e-9,
             len(runs),
-            (*runs[shown].timeline.slices, *(call.slice for call in calls[shown] if call.is_inside)),
+            (
+                *runs[shown].timeline.slices,
+                *(item for call in calls[shown] if call.is_inside for item in call.slices),
+            ),
             tuple(notes),
         )
 
@@ -156,7 +160,7 @@ class ProfilingRuns:
                 continue
             for event in next(engine_runs[step.kernel], ()):
                 kernel = inside[step.kernel].kernels[event.kernel]
-                yield _Call(toolchain, part, kernel, step, event.start, event.end, event.kernel)
+                yield _Call(toolchain, part, kernel, step, event.start, event.end, event.kernel, event.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,7 @@ class _Call:
         start: Start in nanoseconds.
         end: End in nanoseconds.
         index: Index among the kernels inside the engine; -1 for the whole step.
+        parts: Its parts on threads.
     """
 
     toolchain: str
@@ -180,6 +185,7 @@ class _Call:
     start: int
     end: int
     index: int = -1
+    parts: tuple[ThreadPart, ...] = ()
 
     @property
     def is_inside(self) -> bool:
@@ -192,8 +198,18 @@ class _Call:
         return self.step.kernel, self.part, self.index
 
     @property
-    def slice(self) -> TraceSlice:
-        """The call in a trace, below the step."""
+    def slices(self) -> tuple[TraceSlice, ...]:
+        """The call in a trace, below the step; its parts below it, and in the rows of worker threads."""
+        device = self.step.device
+        rows = (f"{device} worker {part.worker}" if part.worker else device for part in self.parts)
+        parts = (
+            TraceSlice(f"part of {self.kernel.name}", self.toolchain, row, part.start, part.end)
+            for row, part in zip(rows, self.parts, strict=True)
+        )
+        return (self._slice, *parts)
+
+    @property
+    def _slice(self) -> TraceSlice:
         work = self.kernel.work
         details: dict[str, object] = {
             "toolchain": self.toolchain,
@@ -220,6 +236,7 @@ def _rows(runs: Sequence[Sequence[_Call]]) -> tuple[ProfileRow, ...]:
             call.kernel,
             counts[key] / len(runs),
             nanoseconds[key] / len(runs) * 1e-9,
+            (call.step.kernel, call.index),
         )
         for key, call in first.items()
     )

@@ -27,7 +27,7 @@ from intarsia.ir import (
 from intarsia.ir.parser import parse_module
 from intarsia.op import call, infer_types, tuple_get, verify
 from intarsia.passes import Inline
-from intarsia.target import VirtualDevice
+from intarsia.target import DeviceType, VirtualDevice
 
 INLINE = Inline()
 T = "Tensor[(2, 3), float32]"
@@ -193,13 +193,13 @@ def test_literals_used_twice_or_settled_stay() -> None:
 
 
 def test_devices_of_parameters_and_results_stay() -> None:
-    device, other = (VirtualDevice(memory_scope=name) for name in ("here", "there"))
+    device, other = (VirtualDevice(DeviceType.CPU, number) for number in (0, 1))
     p = with_fields(var("p"), virtual_device=device)
     function = Function((p,), relu(p), Attrs({"Inline": 1}))
     name = GlobalVar("f", checked_type=function.checked_type)
     result = Call(name, (relu(X),), checked_type=F32, virtual_device=other)
     mod = IRModule({GlobalVar("main"): Function((X,), result), name: function})
-    after = checked(INLINE, mod)["main"]
+    after = INLINE(mod)["main"]
     assert after.body.virtual_device == other
     assert device in {node.virtual_device for node in post_order(after)}
 

@@ -95,6 +95,7 @@ def test_data() -> None:
         "flop": 2_000_000,
         "bytes": 30_000,
         "bound_seconds": 5e-6,
+        "counters": None,
     }
 
 

@@ -42,6 +42,7 @@ WITH_OPTIONS: dict[str, dict[str, Any]] = {
         "copy_cost": CopyCost(1e-5, 1e-10),
     },
     "TunePrecision": {"tolerance": 1e-2},
+    "TuneQuantization": {"tolerance": 1e-2, "record": '{"0":[-1.0,2.5]}'},
     "TuneWeights": {"tolerance": 1e-2},
     "TuneSwitches": {"passes": (FoldConstant(max_bytes=10),)},
     "TuneSubgraphs": {"passes": (Sequential([FoldConstant()], name="row"), TuneLayout(strategy=Beam(2)))},

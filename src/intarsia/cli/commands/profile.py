@@ -36,6 +36,13 @@ def profile(
     compare: Annotated[
         bool, typer.Option("--compare", help="Show two programs of one model side by side, by node.")
     ] = False,
+    counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters",
+            help="Read hardware counters (cycles, instructions, misses) around kernels, where Linux allows.",
+        ),
+    ] = False,
     trace: Annotated[
         Path | None,
         typer.Option("--trace", metavar="FILE.json", help="Write a run for Perfetto or chrome://tracing."),
@@ -67,7 +74,9 @@ def profile(
     trust = Trust(untrusted, require_signature)
     programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note, trust)
     _check_count(len(programs), is_compared=compare, is_traced=trace is not None)
-    profiles = {item.name: profile_program(item, inputs, seed, console, runs) for item in programs}
+    profiles = {
+        item.name: profile_program(item, inputs, seed, console, runs, counters=counters) for item in programs
+    }
     if compare:
         return comparison_report(profiles, top)
     blocks: list[Block] = [*profile_blocks(profiles, by, top)]
@@ -80,12 +89,18 @@ def profile(
 
 
 def profile_program(
-    program: Program, inputs: list[str], seed: int, console: Console, runs: int = 20
+    program: Program,
+    inputs: list[str],
+    seed: int,
+    console: Console,
+    runs: int = 20,
+    *,
+    counters: bool = False,
 ) -> Profile:
     """Return the profile of a program on inputs from files, others random."""
     arrays = program.inputs(inputs, seed, console.note)
     return program.executable.profile(
-        *(arrays[info.name] for info in program.executable.inputs), repeats=runs
+        *(arrays[info.name] for info in program.executable.inputs), repeats=runs, counters=counters
     )
 
 

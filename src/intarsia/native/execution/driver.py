@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from intarsia.native.execution.driver_text import (
+    END_LOOP_LOG,
     IDENTITY,
     IDENTITY_BYTES,
     PARALLEL_FOR,
     RUN_CALLS,
+    START_LOOP_LOG,
     STOP_WORKERS,
     TIMESTAMP,
     WORKER,
@@ -46,6 +48,8 @@ class Driver:
         parallel_for: Address of the function that kernels call for parallel loops.
         worker: Address of the function that a worker thread runs.
         timestamp: Address of a kernel that writes the nanoseconds of CLOCK_MONOTONIC to an int64.
+        start_loop_log: Address of a kernel from which on a log gets the parts of parallel loops.
+        end_loop_log: Address of a kernel that ends this.
         code: The code itself, which stays loaded as long as this object lives.
     """
 
@@ -54,6 +58,8 @@ class Driver:
     parallel_for: int
     worker: int
     timestamp: int
+    start_loop_log: int
+    end_loop_log: int
     code: LoadedCode
 
 
@@ -101,4 +107,13 @@ def _load(object_code: bytes) -> Driver:
             help="build the artifact again with this version",
         )
     run, stop = _RUN(symbols[RUN_CALLS]), _STOP(symbols[STOP_WORKERS])
-    return Driver(run, stop, symbols[PARALLEL_FOR], symbols[WORKER], symbols[TIMESTAMP], code)
+    return Driver(
+        run,
+        stop,
+        symbols[PARALLEL_FOR],
+        symbols[WORKER],
+        symbols[TIMESTAMP],
+        symbols[START_LOOP_LOG],
+        symbols[END_LOOP_LOG],
+        code,
+    )

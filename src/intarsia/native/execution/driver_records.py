@@ -20,6 +20,7 @@ class RuntimeRecord(ctypes.Structure):
     The driver alone uses the others: the pool (null: none), whether a parallel loop is running, and the
     distance
     between the scratch memories of the threads, in bytes.
+    loop_log: Log of the parts of parallel loops (`LoopLog`), while `parallel_for` writes one.
     """
 
     _fields_ = (
@@ -31,6 +32,7 @@ class RuntimeRecord(ctypes.Structure):
         ("scratch_stride", c_int64),
         ("failed_check", c_int64),
         ("failed_index", c_int64),
+        ("loop_log", c_void_p),
     )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final
 
+from intarsia.native.execution.driver_log_text import LOG_HEADER_BYTES, LOG_RECORD_BYTES, LOOP_LOG_TEXT
 from intarsia.native.execution.driver_loop_text import CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT
 from intarsia.native.execution.driver_records import CallRecord, PoolRecord, RuntimeRecord, WorkerRecord
 from intarsia.native.execution.driver_worker_text import WORKER_TEXT
@@ -33,23 +34,26 @@ PARALLEL_FOR: Final = "intarsia_parallel_for"
 WORKER: Final = "intarsia_worker"
 STOP_WORKERS: Final = "intarsia_stop_workers"
 TIMESTAMP: Final = "intarsia_timestamp"
+START_LOOP_LOG: Final = "intarsia_start_loop_log"
+END_LOOP_LOG: Final = "intarsia_end_loop_log"
 IDENTITY: Final = "intarsia_driver_identity"
 IDENTITY_BYTES: Final = 2 * DIGEST_BYTES
 
 
 @dataclass(frozen=True)
 class _Machine:
-    """Differences between architectures: the pause instruction, the number of the futex system call."""
+    """Differences between architectures: the pause instruction, the numbers of system calls."""
 
     pause: str
     declare_pause: str
     futex: int
+    gettid: int
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()", 202),
+    "x86_64": _Machine("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()", 202, 186),
     "aarch64": _Machine(
-        "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32 immarg)", 98
+        "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32 immarg)", 98, 178
     ),
 }
 # Records by the names that the `at` lines of the templates use.
@@ -147,11 +151,23 @@ def driver_text(architecture: str) -> str:
     It uses no vector instructions, and contains a digest of itself under the name IDENTITY.
     """
     machine = _MACHINES[architecture]
-    parts = (_LINKAGE, CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT, WORKER_TEXT, _RUN_CALLS, _TIMESTAMP)
+    parts = (
+        _LINKAGE,
+        CLAIM_TEXT,
+        JOIN_TEXT,
+        PARALLEL_FOR_TEXT,
+        WORKER_TEXT,
+        _RUN_CALLS,
+        _TIMESTAMP,
+        LOOP_LOG_TEXT,
+    )
     text = Template("".join(parts)).substitute(
         pause=machine.pause,
         declare_pause=machine.declare_pause,
         futex=machine.futex,
+        gettid=machine.gettid,
+        log_header=LOG_HEADER_BYTES,
+        log_record=LOG_RECORD_BYTES,
         call_bytes=ctypes.sizeof(CallRecord),
     )
     text = _FIELD.sub(_address_of_field, text)

@@ -6,6 +6,7 @@ variables is evaluated around the operator, and may be elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from intarsia.ir import Expr, Function, GlobalVar, IRModule, children, post_order
@@ -30,7 +31,8 @@ class OperatorBodies:
         Raises:
             DeviceConflictError: An annotation inside says otherwise.
         """
-        waiting: list[tuple[set[Expr], int]] = [(_dependent(body), domain) for body, domain in self._bodies]
+        waiting: list[tuple[Sequence[Expr], int]] = []
+        waiting += ((_dependent(body), domain) for body, domain in self._bodies)
         functions = {var.name: function for var, function in mod.graph_functions.items()}
         pinned: set[str] = set()
         while waiting:
@@ -43,11 +45,11 @@ class OperatorBodies:
             }
             for name in sorted(called & functions.keys() - pinned):
                 pinned.add(name)
-                waiting.append((set(post_order(functions[name])), domain))
+                waiting.append((tuple(post_order(functions[name])), domain))
 
 
-def _dependent(body: Function) -> set[Expr]:
-    """The body, and what in it depends on a variable that is bound in it."""
+def _dependent(body: Function) -> list[Expr]:
+    """The body, and what in it depends on a variable that is bound in it, in one order for all runs."""
     order = list(post_order(body))
     dependent: set[Expr] = {body}
     for expr in order:
@@ -55,4 +57,4 @@ def _dependent(body: Function) -> set[Expr]:
     for expr in order:
         if any(child in dependent for child in children(expr)):
             dependent.add(expr)
-    return dependent
+    return [expr for expr in order if expr in dependent]

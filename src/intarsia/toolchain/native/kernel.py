@@ -20,7 +20,7 @@ from intarsia.native.execution.call_table import BufferRef, CallTable, KernelCal
 from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
-from intarsia.native.execution.timed_table import TimedTable
+from intarsia.native.execution.timed_table import SteppedTable, TimedTable
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.aligned_memory import allocate_aligned
@@ -213,9 +213,24 @@ class NativeKernel:
 
         region = self._open_region()
         assert self._table is not None
-        timed, kernel = TimedTable(self._table), copy.copy(self)
+        timed = TimedTable(self._table, logs_loops=region.threads != 1)
+        kernel = copy.copy(self)
         kernel._table = timed.table
         return NativeProfiler(kernel, region, timed, self._describe)
+
+    def run_stepwise(
+        self, inputs: Sequence[Value], outputs: Sequence[Array | None], pause: Callable[[], None]
+    ) -> list[Value]:
+        """As `CountableKernel.run_stepwise`: the calls of the region one by one.
+
+        Raises:
+            ExecutionError, UsageError: As `run`.
+        """
+        self._open_region()
+        assert self._table is not None
+        stepped = copy.copy(self)
+        stepped._table = SteppedTable(self._table.calls, pause)
+        return stepped.run(inputs, outputs)
 
     def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
         """Return the seconds of each call of the region, in its position among the others: medians.
