@@ -172,8 +172,7 @@ class Executable(ClosedOnExit):
             ExecutionError: A kernel failed.
         """
         args, named = ((), inputs) if isinstance(inputs, Mapping) else (inputs, {})
-        checked = self._check.accept(args, named)
-        buffers = accept_outputs(self.outputs, outputs, checked)
+        buffers = accept_outputs(self.outputs, outputs, checked := self._check.accept(args, named))
         with self._lock:
             self._prepare()
             self._run_into(self._entries.of(checked), checked, buffers)
@@ -222,11 +221,8 @@ class Executable(ClosedOnExit):
     ) -> Sequence[Callable[[], object]]:
         """Return functions that run the program in this order; the caller holds the lock."""
         entry = self._entries.of(inputs)
-        if isinstance(entry.runner, StraightLine):
-            steps = entry.runner.bind(inputs, buffers)
-            if steps is not None:
-                return steps
-        return [partial(self._run_into, entry, inputs, buffers)]
+        steps = entry.runner.bind(inputs, buffers) if isinstance(entry.runner, StraightLine) else None
+        return [partial(self._run_into, entry, inputs, buffers)] if steps is None else steps
 
     def _run_into(self, entry: EntryPoint, inputs: Sequence[Value], buffers: Sequence[Array]) -> None:
         """Run with results in buffers that were checked; the caller holds the lock."""
@@ -287,9 +283,9 @@ class Executable(ClosedOnExit):
             entry = self._entries.of(inputs)
             runs = ProfilingRuns(entry.plan, self._named, clock, inside=inside)
             kernels = runs.kernels_for(is_recorded=not self._devices)
-            run = partial(self._new_runner(entry.plan, kernels, runs.recorder).run, inputs)
-            profile = runs.profile(run, partial(entry.runner.run, inputs), repeats, warmup)
             new = partial(self._new_runner, entry.plan)
+            run = partial(new(kernels, runs.recorder).run, inputs)
+            profile = runs.profile(run, partial(entry.runner.run, inputs), repeats, warmup)
             return with_counters(profile, self._named, new, inputs) if counters else profile
 
     def trace(self, /, *args: object, clock: Nanoseconds = time.perf_counter_ns, **named: object) -> Timeline:
