@@ -407,7 +407,9 @@ def test_profile(here: Path) -> None:
     compared = within(["profile", *names, "--runs", "4", "--compare", "-q"])
     assert compared.code == 0
     rows = {line.split("  ")[0] for line in compared.out.splitlines()}
-    assert {"block1/conv (+3)", "outside of kernels", "end to end"} <= rows
+    assert {"outside of kernels", "end to end"} <= rows
+    # How many operators its kernel fuses depends on the program that won.
+    assert any(row.startswith("block1/conv") for row in rows)
 
 
 def test_the_trace_of_a_profile(here: Path, tmp_path: Path) -> None:
