@@ -155,7 +155,13 @@ def _draw_pads(
 
 
 def write_convolution(case: Case) -> Layer:
-    """Write a convolution of any family and what follows it."""
+    """Write a convolution of any family and what follows it.
+
+    Raises:
+        ValueError: The padded image does not hold the window: onnx and engines disagree on what results then.
+    """
+    if case.family != "transposed" and not _holds_window(case):
+        raise ValueError("the image does not hold the window")
     net, then = LayerWriter(), case.word("then")
     channels, filters, groups = case.count("c"), case.count("k"), case.count("groups")
     image, window = case.counts("image"), case.counts("window")
@@ -222,6 +228,14 @@ def properties(case: Case) -> list[str]:
         f"then {case.word('then')}": True,
     }
     return [name for name, holds in named.items() if holds]
+
+
+def _holds_window(case: Case) -> bool:
+    image, pads, dilation = case.counts("image"), case.counts("pads"), case.count("dilation")
+    padded = [extent + pads[axis] + pads[axis + len(image)] for axis, extent in enumerate(image)]
+    return all(
+        extent > dilation * (taps - 1) for extent, taps in zip(padded, case.counts("window"), strict=True)
+    )
 
 
 def _share_read(case: Case) -> float:

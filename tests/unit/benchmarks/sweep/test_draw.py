@@ -139,3 +139,9 @@ def test_sizes_stay_within_their_bounds() -> None:
 def test_the_cause_of_a_convolution_is_its_most_specific_property(text: str, cause: str) -> None:
     case = Case.parse(f"{text} n=1 window=3,3 stride=1 then=relu")
     assert properties_of(case)[0] == cause
+
+
+def test_a_window_that_its_image_does_not_hold_is_not_drawn() -> None:
+    text = "dilated n=1 c=4 k=4 image=7,7 window=3,3 stride=2 dilation=4 pads=1,1,0,8 groups=1 then=none"
+    with pytest.raises(ValueError, match="does not hold"):
+        write_layer(Case.parse(text))
