@@ -50,6 +50,8 @@ def test_every_pass_keeps_the_results(name: str) -> None:
         verify(after)
         if after is mod or "bfloat16" in str(item):
             continue  # onnxruntime has no bfloat16; tests of the pass run it on openvino
+        if item.info.name == "AnnotateQuantization":
+            continue  # no engine has its marks; tests of the pass run them on the reference
         digest = structural_digest(after)
         if digest in seen:
             continue  # another pass, or the same one with other options, made the same program
