@@ -90,7 +90,8 @@ class TuningJob:
         gather_partition_specs(engines(chosen))
         report = StageClock(self.callbacks.on_progress)
         report(Progress(TuneStage.IMPORT))
-        imported = import_model(model, options.shapes, options.inputs, example_inputs, dynamic_shapes)
+        shapes, inputs = options.shapes or None, options.inputs or None
+        imported = import_model(model, shapes, inputs, example_inputs, dynamic_shapes)
         module = accuracy.program(imported.module)
         check_workers_find(module)
         for note in import_notes(module):
