@@ -76,8 +76,8 @@ class SequenceForm:
         if shape is None:
             return None
         sizes = tuple(tokens if axes.get(info.name) == at else dim for at, dim in enumerate(shape))
-        known = tuple(size for size in sizes if isinstance(size, int) and size >= 0)
-        return known if len(known) == len(sizes) else None
+        shape = tuple(size for size in sizes if isinstance(size, int) and size >= 0)
+        return shape if len(shape) == len(sizes) else None
 
     @cached_property
     def _inputs(self) -> Mapping[str, TensorInfo]:

@@ -24,9 +24,9 @@ def usable_loader(toolchain: str) -> tuple[KernelLoader, str]:
         MissingToolchainError: It is unknown, not installed or broken here; the help says how to install it.
     """
     if toolchain not in TOOLCHAINS:
-        known = f"known: {', '.join(TOOLCHAINS) or 'none'}"
+        names = f"known: {', '.join(TOOLCHAINS) or 'none'}"
         package = _PACKAGES.get(toolchain)
-        help_line = known if package is None else f"pip install '{package}'; {known}"
+        help_line = names if package is None else f"pip install '{package}'; {names}"
         raise MissingToolchainError(f'there is no toolchain "{toolchain}" here', help=help_line)
     try:
         loader = TOOLCHAINS[toolchain]()

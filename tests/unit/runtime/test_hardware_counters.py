@@ -70,7 +70,7 @@ def test_an_event_of_linux_itself() -> None:
     memory = bytearray(1 << 24)
     memory[::4096] = b"x" * len(memory[::4096])
     (after,) = counters.read()
-    assert after >= before
+    assert after > before  # its pages were touched for the first time
     counters.close()
 
 

@@ -259,9 +259,9 @@ class _Rewriting:
             return number
         if self.values[number].same_as in self._written:
             return number
-        own = self._add(self.values[number].type)
-        self._append(KernelStep(step.call, step.args, (own,)))
-        return own
+        value = self._add(self.values[number].type)
+        self._append(KernelStep(step.call, step.args, (value,)))
+        return value
 
     def _add(self, type_: TensorType, constant: Array | None = None) -> int:
         self.values.append(RegionValue(type_, len(self.values), constant))

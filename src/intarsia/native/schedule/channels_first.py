@@ -13,7 +13,7 @@ mostly padding; pixels of a row fill vectors whatever the number of filters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain, chain_around
+from intarsia.native.schedule.channels_last import depends_on
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.stage_loops import with_loops
 from intarsia.native.te import ComputeOp, Operation
@@ -101,16 +102,18 @@ def channels_first_form(op: Operation, task: ScheduleTask) -> ChannelsFirstForm 
     match op.bodies[0]:
         case Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right)):
             pixel = op.axes[-1].var
-            image, weight = (left, right) if _has(left.indices, pixel) else (right, left)
+            image, weight = (left, right) if depends_on(left.indices, pixel) else (right, left)
         case _:
             return None
     number, filter_, *positions = (axis.var for axis in op.axes)
-    is_shared = not any(_has(weight.indices, var) for var in (number, *positions))
+    is_shared = not any(depends_on(weight.indices, var) for var in (number, *positions))
     if not is_shared or image.buffer == weight.buffer or weight.indices[0] != filter_:
         return None
     if len(image.buffer.shape) != len(op.axes) or not _is_contiguous(image.indices[-1], positions[-1]):
         return None
-    if _has((image.indices[0], *image.indices[2:]), filter_) or _has(image.indices[:-1], positions[-1]):
+    if depends_on((image.indices[0], *image.indices[2:]), filter_) or depends_on(
+        image.indices[:-1], positions[-1]
+    ):
         return None
     groups = _groups(image.indices[1], filter_, op.axes[1].extent)
     if groups is None:
@@ -121,24 +124,20 @@ def channels_first_form(op: Operation, task: ScheduleTask) -> ChannelsFirstForm 
     return ChannelsFirstForm(op, source, is_own and is_computed, groups)
 
 
-def _has(indices: Iterable[Scalar], var: LoopVar) -> bool:
-    return any(part == var for index in indices for part, _ in scalar_post_order(index))
-
-
 def _is_contiguous(index: Scalar, var: LoopVar) -> bool:
     """Return whether an index is a variable, or its sum with what does not depend on it."""
     match index:
         case Arith(op=ArithOp.ADD, operands=(left, right)):
-            if _has((right,), var):
+            if depends_on((right,), var):
                 left, right = right, left
-            return _is_contiguous(left, var) and not _has((right,), var)
+            return _is_contiguous(left, var) and not depends_on((right,), var)
         case _:
             return index == var
 
 
 def _groups(channel: Scalar, filter_: LoopVar, filters: int) -> int | None:
     """Return the number of groups by the index of a channel; None if it has another form."""
-    if not _has((channel,), filter_):
+    if not depends_on((channel,), filter_):
         return 1
     for part, _ in scalar_post_order(channel):
         match part:

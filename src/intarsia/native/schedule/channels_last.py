@@ -77,15 +77,15 @@ def channels_last_form(op: Operation, task: ScheduleTask) -> ChannelsLastForm | 
         return None
     match op.bodies[0]:
         case Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right)):
-            image, weight = (left, right) if _has(right.indices, op.axes[-1].var) else (right, left)
+            image, weight = (left, right) if depends_on(right.indices, op.axes[-1].var) else (right, left)
         case _:
             return None
     *others, channel = (axis.var for axis in op.axes)
-    is_last = weight.indices[-1] == channel and not _has(image.indices, channel)
-    is_shared = not any(_has(weight.indices, var) for var in others)
+    is_last = weight.indices[-1] == channel and not depends_on(image.indices, channel)
+    is_shared = not any(depends_on(weight.indices, var) for var in others)
     if not (is_last and is_shared and image.buffer != weight.buffer):
         return None
-    if not _has(image.indices[-1:], op.reduce_axes[-1].var) or len(image.buffer.shape) != len(op.axes):
+    if not depends_on(image.indices[-1:], op.reduce_axes[-1].var) or len(image.buffer.shape) != len(op.axes):
         return None
     source = next(tensor.op for tensor in op.inputs if tensor.buffer == image.buffer)
     is_own = task.dag.readers[source] == (op,) and not task.dag.is_output(source)
@@ -93,7 +93,8 @@ def channels_last_form(op: Operation, task: ScheduleTask) -> ChannelsLastForm | 
     return ChannelsLastForm(op, source, is_own and is_computed)
 
 
-def _has(indices: Iterable[Scalar], var: LoopVar) -> bool:
+def depends_on(indices: Iterable[Scalar], var: LoopVar) -> bool:
+    """Return whether a variable is in one of several indices."""
     return any(part == var for index in indices for part, _ in scalar_post_order(index))
 
 

@@ -170,8 +170,8 @@ class _Build:
                 if packing is None
                 else packed_weight(array.reshape(packing.shape), packing)
             )
-            made = RegionConstant(packed, weight, packing)
-            self._constants[key] = len(self._constants), made
+            constant = RegionConstant(packed, weight, packing)
+            self._constants[key] = len(self._constants), constant
         return Argument(ArgumentKind.CONSTANT, self._constants[key][0])
 
 

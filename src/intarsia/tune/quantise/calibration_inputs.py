@@ -69,9 +69,9 @@ def read_calibration(path: Path, main: Function) -> CalibrationInputs:
     labels: list[Array] = []
     for file in files:
         arrays = _load(file, main)
-        found = calibration_of(arrays, main, str(file))
-        sets += found.inputs
-        labels += found.labels
+        read = calibration_of(arrays, main, str(file))
+        sets += read.inputs
+        labels += read.labels
     if labels and len(labels) != len(sets):
         raise InputError(f"some calibration inputs of {path} have labels, others do not", help=_HOW)
     return CalibrationInputs(tuple(sets), tuple(labels), str(path))

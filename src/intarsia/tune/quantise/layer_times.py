@@ -55,8 +55,8 @@ def precision_problem(
             wide, narrow = (_seconds(mod, toolchain, clock) for mod in (_wide(layer), _narrow(layer)))
             times[key] = wide, narrow
         costs.append(LayerCost(*times[key], error))
-    each = _seconds(_conversion(), toolchain, clock) / _BORDER_ELEMENTS
-    borders = (Border(first, second, size * each) for first, second, size in layer_borders(annotated))
+    per_element = _seconds(_conversion(), toolchain, clock) / _BORDER_ELEMENTS
+    borders = (Border(first, second, size * per_element) for first, second, size in layer_borders(annotated))
     return PrecisionProblem(tuple(costs), tuple(borders))
 
 
