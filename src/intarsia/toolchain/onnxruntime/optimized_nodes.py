@@ -1,12 +1,13 @@
 """The nodes of a source that each node of onnxruntime's optimised model computes.
 
 onnxruntime keeps no record of what it fuses. Most fused nodes have the name of one of their nodes with an
-addition ("fused X", "X_nchwc", "X/MatMulAddFusion"), or write a tensor of the source. From there the source
-is followed backwards, to the tensors that the fused node reads, or to an operator of its type.
+addition ("fused X", "X_nchwc", "X_token_3", "X/MatMulAddFusion"), or write a tensor of the source. From there
+the source is followed backwards, to the tensors that the fused node reads, or to an operator of its type.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,11 @@ _CONVERSIONS: Final = frozenset({"ReorderInput", "ReorderOutput"})
 """Operators that onnxruntime inserts for its blocked layout."""
 _MOVES: Final = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Cast"})
 """Operators that are conversions where the source has another operator."""
+_BLOCKED: Final = "_nchwc"
+"""End of the names of nodes in onnxruntime's blocked layout."""
+_ADDITION: Final = re.compile(r"_(?:token_\d+|bn|mul)$")
+"""End of a name that onnxruntime made unique, such as that of an activation behind a Transpose that it moved,
+or end of the name of a BatchNormalization or Mul that became a convolution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +83,29 @@ def _anchors(node: _Optimized, source: SourceGraph) -> frozenset[str]:
     if node.is_conversion:
         return frozenset()
     names = {source.written[output] for output in node.outputs if output in source.written}
-    text = node.name.removeprefix("fused ").removesuffix("_nchwc")
-    while text and text not in source.nodes:
-        text = text.rpartition("/")[0]
-    if text:
-        names.add(text)
+    named = _named_node(node.name, source)
+    if named:
+        names.add(named)
     if node.operator in _MOVES and node.operator not in {source.nodes[name].operator for name in names}:
         return frozenset()
     return frozenset(names)
+
+
+def _named_node(text: str, source: SourceGraph) -> str:
+    """Return the node of the source that the name of an optimised node refers to; "" if there is none.
+
+    Convolutions and pools in the blocked layout are named after the tensor that they wrote before.
+    """
+    blocked = text.removesuffix(_BLOCKED)
+    is_blocked = blocked != text
+    text = blocked.removeprefix("fused ")
+    while text:
+        if is_blocked and text in source.written:
+            return source.written[text]
+        if text in source.nodes:
+            return text
+        text = text[: match.start()] if (match := _ADDITION.search(text)) else text.rpartition("/")[0]
+    return ""
 
 
 def _fused(

@@ -67,6 +67,32 @@ def test_a_fused_node_has_the_nodes_between_what_it_reads_and_writes() -> None:
     assert (first.name, set(first.operators)) == ("FusedGemm", {"Gemm"})
 
 
+def test_convolutions_behind_moved_transpositions_keep_their_nodes() -> None:
+    """Names as onnxruntime 1.31 gives them to a converted model; node and tensor names differ."""
+    source = SourceGraph.of_graph(
+        model_of(
+            """g (float[1,8,4,4] x) => (float[1,8,4,4] y) {
+                [first] a = Conv(x, w)
+                [act] b = Relu(a)
+                [pool] p = MaxPool<kernel_shape = [1, 1]>(b)
+                [second] d = Conv(p, w)
+                [scale] y = Mul(d, f)
+            }""",
+            w=np.ones((8, 8, 1, 1), np.float32),
+            f=np.ones((1, 8, 1, 1), np.float32),
+        ).graph
+    )
+    order = [
+        ("b_token_0_nchwc", "Conv"),
+        ("p_nchwc", "MaxPool"),
+        ("d_nchwc", "Conv"),
+        ("y_mul_nchwc", "Conv"),
+    ]
+    graph = optimized("g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }")
+    kernels = kernels_of(order, graph, source)
+    assert source.assign(kernels) == [("first", "act"), ("pool",), ("second",), ("scale",)]
+
+
 def test_names_with_additions() -> None:
     graph = optimized("g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }")
     order = [
