@@ -18,8 +18,11 @@ from intarsia.report.explained_function import (
 from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.report.run_records import (
     GraphNode,
+    InputSetDeviation,
     OutputDeviation,
     PassShareRecord,
+    RemarkRecord,
+    RemarkSubject,
     RunRequest,
     StageSeconds,
     TrialRecord,
@@ -150,7 +153,19 @@ RUN = replace(
     EXPLANATION,
     decisions=(),
     workload="feed",
-    contest=(EXPLANATION.contest[0], replace(EXPLANATION.contest[1], target=SLOW), *EXPLANATION.contest[2:]),
+    contest=(
+        EXPLANATION.contest[0],
+        replace(
+            EXPLANATION.contest[1],
+            target=SLOW,
+            errors=(
+                InputSetDeviation("ordinary", "right", "y", 3e-7, 0.25),
+                InputSetDeviation("large", "right", "", 0.0, 0.0),
+            ),
+        ),
+        replace(EXPLANATION.contest[2], errors=(InputSetDeviation("ordinary", "wrong", "y", 0.5, 4_000.0),)),
+        *EXPLANATION.contest[3:],
+    ),
     graph=(
         GraphNode(0, "", "image", "", ""),
         GraphNode(1, "Conv", "block/conv", "0", "fast"),
@@ -174,6 +189,18 @@ RUN = replace(
     errors=(
         OutputDeviation("ordinary", "onnx.reference", "y", "right", 1e-6, 2e-7, 0.05),
         OutputDeviation("large", "onnx.reference", "y", "wrong", None, None, None),
+    ),
+    remarks=(
+        RemarkRecord(
+            "FuseOps",
+            "missed",
+            "is not fused with what follows: its result is used twice",
+            (
+                RemarkSubject("Conv", "block/conv", (f"Relu (node {SCRIPT!r}) uses its result",)),
+                RemarkSubject("Gemm", ""),
+            ),
+        ),
+        RemarkRecord("FoldConstant", "remark", "folds to 4 elements", (RemarkSubject("Relu", SCRIPT),)),
     ),
 )
 """The explanation with the records of a whole run."""

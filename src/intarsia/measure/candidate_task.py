@@ -13,6 +13,7 @@ from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.judge.accuracy import head_of_text, judged_trials
 from intarsia.measure.judge.examination import examine, examine_buffers
 from intarsia.measure.judge.gate import run_arrays
+from intarsia.measure.judge.gate_report import InputSetError
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.sized_calls import sized_calls, time_calls
@@ -45,6 +46,7 @@ class Outcome:
             number of 0 or more, the outcome is a failure.
         max_error: Largest difference from the reference result relative to its largest value; None if
             unknown.
+        errors: Errors on each input set that it was checked on.
         parts: Outcomes of the candidates, in order, of a step that measures several together.
     """
 
@@ -52,6 +54,7 @@ class Outcome:
     message: str = ""
     costs: tuple[float, ...] = ()
     max_error: float | None = None
+    errors: tuple[InputSetError, ...] = ()
     parts: tuple[Outcome, ...] = ()
 
     def __post_init__(self) -> None:
@@ -121,7 +124,7 @@ def _check_and_time(
     after = check_candidate(workload, target, executable, is_timed=True)
     if after.error is not MeasureError.OK:
         return after
-    return Outcome(costs=costs, max_error=checked.max_error)
+    return Outcome(costs=costs, max_error=checked.max_error, errors=checked.errors)
 
 
 def check_candidate(
@@ -142,11 +145,12 @@ def check_candidate(
     trials = judged_trials(workload.trials(), head_of_text(executable.program))
     report = (examine_buffers if is_timed else examine)(executable, trials)
     if report.passed:
-        return Outcome(max_error=report.max_rel_error)
+        return Outcome(max_error=report.max_rel_error, errors=report.by_inputs)
     outputs = run_arrays(executable, trials[0].inputs)
     agreeing = note_wrong_answer(workload, target, outputs, trials[0].gate)
     doubt = f"; {agreeing!r} agrees with it, so that the reference may be wrong" if agreeing else ""
-    return Outcome(MeasureError.WRONG_ANSWER, report.message + doubt, max_error=report.max_rel_error)
+    message, errors = report.message + doubt, report.by_inputs
+    return Outcome(MeasureError.WRONG_ANSWER, message, max_error=report.max_rel_error, errors=errors)
 
 
 def failure_outcome(kind: MeasureError, error: BaseException) -> Outcome:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from intarsia.measure.judge.gate_report import InputSetError
 
 
 class MeasureError(StrEnum):
@@ -38,6 +40,7 @@ class MeasureResult:
             not compared. That of NaN counts as infinite.
         charged_seconds: Seconds of the run that it counts for in budgets, with what went before it; None if
             those are `wall_seconds`.
+        errors: Errors on each input set that it was checked on; not compared, as they change no decision.
     """
 
     costs: tuple[float, ...]
@@ -47,6 +50,7 @@ class MeasureResult:
     timestamp: float
     max_error: float | None = None
     charged_seconds: float | None = None
+    errors: tuple[InputSetError, ...] = field(default=(), compare=False)
 
     @property
     def is_ok(self) -> bool:

@@ -365,8 +365,10 @@ class _Run:
         """Store a result in the database, then here."""
         measurer, outcome = self._measurer, measured.outcome
         now = measurer.wall_clock()
-        kind, message = outcome.error, outcome.message
-        result = MeasureResult(outcome.costs, kind, message, measured.seconds, now, outcome.max_error)
+        costs, failure = outcome.costs, (outcome.error, outcome.message)
+        result = MeasureResult(
+            costs, *failure, measured.seconds, now, outcome.max_error, errors=outcome.errors
+        )
         self.results[_key(measured.input)] = measurer.use(measured.input, result, self._enough)
         self._measured += 1
         measurer.on_progress(self._progress())

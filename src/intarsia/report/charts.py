@@ -76,7 +76,7 @@ def roofline_chart(profile: Profile) -> Chart | str:
 
 
 def history_chart(trials: Sequence[TrialRecord], workload: str) -> Chart | str:
-    """Return the latency of measured whole programs over the seconds of measuring, and the best so far.
+    """Return the latency of measured whole programs over the time of the run, and the best.
 
     Args:
         trials: Measurements of a run in order.
@@ -143,7 +143,7 @@ def _draw_history(axes: Any, trials: Sequence[TrialRecord], whole: Sequence[Tria
     parts = [trial.at for trial in trials if trial.workload != whole[0].workload]
     axes.plot(parts, [0.02] * len(parts), "|", color=_COLOURS["faint"], markersize=7, transform=edge)
     axes.set_yscale("log")
-    axes.set_xlabel("seconds of measuring")
+    axes.set_xlabel("seconds since the start of the run")
     axes.set_ylabel(f"latency in {unit}")
 
 

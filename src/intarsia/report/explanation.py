@@ -13,8 +13,10 @@ from typing import Any, Final
 from intarsia.report.explained_function import FunctionRecord, SearchRecord
 from intarsia.report.run_records import (
     GraphNode,
+    InputSetDeviation,
     OutputDeviation,
     PassShareRecord,
+    RemarkRecord,
     RunRequest,
     StageSeconds,
     TrialRecord,
@@ -58,6 +60,7 @@ class ContestRecord:
         max_error: Largest difference from the reference relative to its largest value, if compared; None also
             if it is infinite.
         by_size: Sizes of the symbolic dimensions as text, with the latency at them in the race.
+        errors: Errors on each input set; empty if it was not checked or written by a version without them.
     """
 
     name: str
@@ -74,6 +77,7 @@ class ContestRecord:
     measure_seconds: float | None = None
     max_error: float | None = None
     by_size: tuple[tuple[str, float], ...] = ()
+    errors: tuple[InputSetDeviation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class Explanation:
         trials: Measurements that the run used, in order.
         shares: Shares of the tuning passes in the budget.
         errors: Errors of the winner by output and input set.
+        remarks: Remarks of the passes that made the winner's program.
     """
 
     model: str
@@ -150,6 +155,7 @@ class Explanation:
     trials: tuple[TrialRecord, ...] = ()
     shares: tuple[PassShareRecord, ...] = ()
     errors: tuple[OutputDeviation, ...] = ()
+    remarks: tuple[RemarkRecord, ...] = ()
 
     @property
     def search(self) -> SearchRecord | None:

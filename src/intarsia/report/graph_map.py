@@ -178,7 +178,7 @@ def _kernels_by_node(graph: Sequence[GraphNode], profile: Profile | None) -> dic
 def _details(
     explanation: Explanation, kernels: dict[int, list[int]], profile: Profile | None
 ) -> dict[str, Any]:
-    regions = _numbered_regions(explanation)
+    regions, remarks = _numbered_regions(explanation), _remarks_by_node(explanation)
     return {
         "nodes": {
             str(node.number): [
@@ -187,13 +187,24 @@ def _details(
                 node.toolchain,
                 node.inputs,
                 kernels.get(node.number, []),
+                remarks.get(node.name, []) if node.operator else [],
             ]
             for node in explanation.graph
         },
+        "remarks": [f"{item.pass_name}: {item.level}: {item.text}" for item in explanation.remarks],
         "regions": [_region(region) for region in regions],
         "kernels": [] if profile is None else [_kernel(row, profile) for row in profile.rows],
         "gap": _gap(explanation, regions),
     }
+
+
+def _remarks_by_node(explanation: Explanation) -> dict[str, list[int]]:
+    """Return the positions of the remarks about each node, by its name."""
+    positions: dict[str, list[int]] = {}
+    for position, remark in enumerate(explanation.remarks):
+        for name in dict.fromkeys(subject.node for subject in remark.subjects if subject.node):
+            positions.setdefault(name, []).append(position)
+    return positions
 
 
 def _numbered_regions(explanation: Explanation) -> list[ExplainedRegion]:

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from intarsia.report.candidate_errors import errors_by_inputs
 from intarsia.report.charts import history_chart, roofline_chart
 from intarsia.report.explanation import Explanation
 from intarsia.report.graph_map import graph_map
@@ -29,6 +30,9 @@ from intarsia.support.version import VERSION
 _MOST_KERNELS: Final = 40
 """Number of kernels in the table; the chart has all of them."""
 
+_MOST_SUBJECTS: Final = 30
+"""Number of expressions that are listed for a remark; the map has those of each node."""
+
 _ABOVE: Final = 1.1
 """Ratio of the least time by the roofline to the time from which a kernel counts as above its roof: rates of
 a machine model are exact to some percent."""
@@ -42,6 +46,7 @@ _SECTIONS: Final = (
     ("parts", "Parts"),
     ("waterfall", "Waterfall"),
     ("decisions", "Decisions"),
+    ("remarks", "Remarks"),
     ("budget", "Budget"),
     ("history", "History"),
     ("roofline", "Roofline"),
@@ -142,6 +147,7 @@ def _page(source: ReportSource) -> dict[str, Any]:
         **_budget(run),
         "history": history_chart(run.trials, run.workload),
         **_kernels(source),
+        "errors_by_inputs": errors_by_inputs(run),
         "judges": tuple(dict.fromkeys((item.inputs, item.judge) for item in run.errors)),
         "reference": source.reference,
         "machine": machine_facts(source),
@@ -149,7 +155,8 @@ def _page(source: ReportSource) -> dict[str, Any]:
         if source.host
         else "Versions and caches are not recorded: only the CPU is part of this explanation.",
         "command": command(run),
-        "remarks": [note for note in run.notes if not _is_of_budget(note, run)],
+        "notes": [note for note in run.notes if not _is_of_budget(note, run)],
+        "most_subjects": _MOST_SUBJECTS,
     }
 
 

@@ -53,7 +53,7 @@ class TrialRecord:
     """A measurement that a run used, new or stored.
 
     Attributes:
-        at: Seconds of measuring of the run up to the end of this measurement. A stored measurement counts
+        at: Seconds since the start of the run, at the end of this measurement. A stored measurement counts
             with its original time.
         seconds: Seconds of this measurement.
         workload: Digest of the measured program.
@@ -114,3 +114,54 @@ class OutputDeviation:
     max_abs: float | None
     max_rel: float | None
     excess: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputSetDeviation:
+    """Error of a candidate on one input set, over all outputs.
+
+    Attributes:
+        inputs: Kind of the input set, with sizes of symbolic dimensions if there are any.
+        verdict: "right", "wrong" or "unproven".
+        output: Name of the output with the worst element; "" if all are equal, or shapes differ.
+        max_rel: Largest difference relative to the largest expected value; None if shapes or types differ.
+        excess: Largest difference in units of the allowed one; None if shapes or types differ.
+    """
+
+    inputs: str
+    verdict: str
+    output: str
+    max_rel: float | None
+    excess: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemarkSubject:
+    """An expression that a pass's remark is about.
+
+    Attributes:
+        operator: Name of the operator, or the kind of the expression.
+        node: Name of the node in the ONNX model; "" if it has none.
+        notes: Sentences about further expressions.
+    """
+
+    operator: str
+    node: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemarkRecord:
+    """A remark of a pass that made the winner's program.
+
+    Attributes:
+        pass_name: Name of the pass.
+        level: "missed" for an optimisation that was declined, "remark", "warning" or "error".
+        text: Statement, which goes on after the name of the expression.
+        subjects: Expressions that it holds for.
+    """
+
+    pass_name: str
+    level: str
+    text: str
+    subjects: tuple[RemarkSubject, ...]

@@ -86,13 +86,17 @@ FACTS = {
         Nothing was decided on the program itself.
         On: 2.00 ms (chosen)
         14 candidates, 9 measured""",
+    "remarks": """
+        FuseOps (missed): Conv block/conv is not fused with what follows: its result is used twice; Relu (node
+        also 1 more Gemm
+        FoldConstant (remark): Relu""",
     "budget": """
         Wall-clock time by stage: 2.50 s
         parts of the model , 1 500 ms
         TuneLayout slow 1.50 s 5 10.0 %
         Without measurements: TuneRewrite.""",
     "history": """
-        seconds of measuring
+        seconds since the start of the run
         latency in ms""",
     "roofline": """
         block/conv (+1) conv_relu fast 20.0 us 50.0 % 25 %
@@ -101,6 +105,8 @@ FACTS = {
     "errors": """
         ordinary y right 1.0e-06 2.0e-07 5.0 %
         large y wrong - -
+        slow 3.0e-07 (25 %) 0 (0 %)
+        quick wrong 5.0e-01 (4000 times) -
         ordinary: onnx.reference""",
     "machine": """
         Abacus 3, 2 usable cores
@@ -178,7 +184,9 @@ def test_attacks_stay_text(attacked: Explanation) -> None:
 
 def test_details_of_nodes(page: HtmlPage) -> None:
     details = json.loads(page.scripts["details"])
-    assert details["nodes"]["2"] == ["Relu", SCRIPT, "fast", "1", [0]]
+    assert details["nodes"]["2"] == ["Relu", SCRIPT, "fast", "1", [0], [1]]
+    assert details["nodes"]["1"][5] == [0]
+    assert details["remarks"][1] == "FoldConstant: remark: folds to 4 elements"
     assert details["kernels"][0] == ["conv_relu", "fast", "20.0 us", "50.0%", "25%"]
     first, second = details["regions"]
     assert first["rival"] == "slow (Conv+Relu): it takes 500 us more; to win it would have to be 20.0% faster"
@@ -208,6 +216,7 @@ def test_decisions_hide_candidates_of_another_program() -> None:
         ("budget", "The time of the stages is not recorded"),
         ("history", "The measurements of the run are not recorded"),
         ("roofline", "The winner was not profiled for this report."),
+        ("remarks", "Remarks of passes are not recorded"),
         ("errors", "Errors by output and input set are not recorded"),
         ("machine", "only the CPU is part of this explanation"),
         ("again", "The options of the run are not recorded"),

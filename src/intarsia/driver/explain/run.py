@@ -14,6 +14,7 @@ from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.function import ChosenPartition, explain_function
+from intarsia.driver.explain.output_errors import finite
 from intarsia.driver.explain.program_graph import program_graph, toolchains_by_name, toolchains_by_number
 from intarsia.driver.explain.run_facts import NO_FACTS, RunFacts
 from intarsia.driver.pipeline import PipelineResult
@@ -21,12 +22,13 @@ from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
 from intarsia.ir.variant import variant_sizes
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
+from intarsia.measure.judge.gate_report import InputSetError
 from intarsia.measure.measure_event import MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.report.explained_function import FunctionRecord
 from intarsia.report.explanation import Border, ContestRecord, Explanation, Losses
-from intarsia.report.run_records import TrialRecord
+from intarsia.report.run_records import InputSetDeviation, TrialRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host
@@ -95,6 +97,7 @@ def explain_run(
         trials=tuple(map(_trial, facts.events)),
         shares=() if pipeline is None else pipeline.shares,
         errors=facts.errors,
+        remarks=facts.remarks,
     )
 
 
@@ -245,10 +248,15 @@ def _contest_record(record: CandidateRecord, predicted: float | None) -> Contest
         is_chosen=record.chosen,
         target=record.target,
         measure_seconds=record.measure_seconds,
-        max_error=record.max_error
-        if record.max_error is not None and math.isfinite(record.max_error)
-        else None,
+        max_error=None if record.max_error is None else finite(record.max_error),
         by_size=record.by_size,
+        errors=tuple(map(_input_set_deviation, record.errors)),
+    )
+
+
+def _input_set_deviation(error: InputSetError) -> InputSetDeviation:
+    return InputSetDeviation(
+        error.inputs, error.verdict, error.output, finite(error.max_rel), finite(error.excess)
     )
 
 

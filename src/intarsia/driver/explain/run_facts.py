@@ -1,4 +1,4 @@
-"""What a run was started with, what its time was spent on, and the errors of its winner."""
+"""What a run was started with, what its time was spent on, and the errors and remarks of its winner."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.driver.explain.output_errors import winner_errors
+from intarsia.driver.explain.output_errors import output_errors
+from intarsia.driver.explain.pass_remarks import instantiate_with_remarks
 from intarsia.driver.progress import Progress
 from intarsia.driver.stage_clock import StageClock
+from intarsia.measure.judge.accuracy import judged_trials
 from intarsia.measure.judge.trials import Trial
 from intarsia.measure.measure_event import MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
-from intarsia.report.run_records import OutputDeviation, RunRequest, StageSeconds
+from intarsia.report.run_records import OutputDeviation, RemarkRecord, RunRequest, StageSeconds
 from intarsia.runtime.executable import Executable
 
 
@@ -25,12 +27,14 @@ class RunFacts:
         stages: Wall-clock seconds of its stages.
         events: Measurements that it used, in order.
         errors: Errors of the winner by output and input set.
+        remarks: Remarks of the passes that made the winner's program.
     """
 
     request: RunRequest | None = None
     stages: tuple[StageSeconds, ...] = ()
     events: tuple[MeasureEvent, ...] = ()
     errors: tuple[OutputDeviation, ...] = ()
+    remarks: tuple[RemarkRecord, ...] = ()
 
 
 NO_FACTS: Final = RunFacts()
@@ -56,4 +60,6 @@ def collect_facts(
         trials: Input sets with the gates of their results.
     """
     stages = report.records() if isinstance(report, StageClock) else ()
-    return RunFacts(request, stages, tuple(events), winner_errors(winner, executable, trials))
+    program, remarks = instantiate_with_remarks(winner)
+    errors = output_errors(executable, judged_trials(trials, program))
+    return RunFacts(request, stages, tuple(events), errors, remarks)

@@ -130,8 +130,14 @@ class MeasureRecord:
             return newest
         costs = tuple(cost for item in valid_measurements for cost in item.result.costs)
         seconds = sum(item.result.wall_seconds for item in valid_measurements)
+        checked = (item.result.errors for item in reversed(valid_measurements) if item.result.errors)
         return replace(
-            newest, costs=costs, wall_seconds=seconds, max_error=self.max_error, charged_seconds=None
+            newest,
+            costs=costs,
+            wall_seconds=seconds,
+            max_error=self.max_error,
+            charged_seconds=None,
+            errors=next(checked, ()),
         )
 
     @property

@@ -11,6 +11,7 @@ from sqlalchemy import Row
 
 from intarsia.measure.database.damage import reading_row, stored_text
 from intarsia.measure.database.record import Measurement, MeasureRecord, record_key
+from intarsia.measure.judge.gate_report import InputSetError
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 
@@ -19,8 +20,11 @@ _RECORD: Final = frozenset({*_TEXTS, "trace", "measurements"})
 _MEASUREMENT: Final = frozenset({"costs", "error", "message", "wall_seconds", "timestamp", "max_error"})
 _CHARGED: Final = "charged_seconds"
 """Field of a measurement that those of earlier versions lack."""
+_ERRORS_BY_INPUTS: Final = "errors"
+"""Further field that those of earlier versions lack: a list for each input set."""
 _INFINITE: Final = "inf"
 """Text for infinity, which JSON lacks."""
+_SET_ERROR_TEXTS: Final = ("inputs", "verdict", "output")
 _ERRORS: Final = {error.value: error for error in MeasureError}
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -119,7 +123,8 @@ def _plain_measurement(measurement: Measurement) -> PlainData:
         "message": result.message,
         "wall_seconds": float(result.wall_seconds),
         "timestamp": float(result.timestamp),
-        "max_error": None if error is None else _INFINITE if error == math.inf else float(error),
+        "max_error": None if error is None else _plain_error(error),
+        **({_ERRORS_BY_INPUTS: list(map(_plain_set_error, result.errors))} if result.errors else {}),
         **({} if result.charged_seconds is None else {_CHARGED: float(result.charged_seconds)}),
     }
 
@@ -129,24 +134,54 @@ def _stored_measurement(fields: Mapping[str, Any]) -> Measurement:
     times = (fields["wall_seconds"], fields["timestamp"])
     infinite = math.inf if error == _INFINITE else error
     message, charged = stored_text(fields["message"]), fields.get(_CHARGED)
-    return Measurement(MeasureResult(costs, kind, message, *times, infinite, charged))
+    errors = tuple(map(_set_error, fields.get(_ERRORS_BY_INPUTS, ())))
+    return Measurement(MeasureResult(costs, kind, message, *times, infinite, charged, errors))
 
 
 def _measurement(data: object) -> Measurement:
-    fields = _checked(data, _MEASUREMENT, "a measurement", frozenset({_CHARGED}))
-    costs, error = fields["costs"], fields["max_error"]
-    if not isinstance(costs, list):
-        raise _bad(f"costs are a list, unlike {costs!r}")
+    fields = _checked(data, _MEASUREMENT, "a measurement", frozenset({_CHARGED, _ERRORS_BY_INPUTS}))
+    error = fields["max_error"]
     result = MeasureResult(
-        tuple(_number(cost) for cost in costs),
+        tuple(_number(cost) for cost in _list(fields["costs"], "costs")),
         MeasureError(fields["error"]),
         read_text(fields, "message"),
         _number(fields["wall_seconds"]),
         _number(fields["timestamp"]),
-        None if error is None else math.inf if error == _INFINITE else _number(error),
+        None if error is None else _error(error),
         _number(fields[_CHARGED]) if _CHARGED in fields else None,
+        tuple(map(_set_error, _list(fields.get(_ERRORS_BY_INPUTS, []), "errors"))),
     )
     return Measurement(result)
+
+
+def _plain_error(error: float) -> float | str:
+    """Return an error as JSON can hold it; that of NaN counts as infinite."""
+    return float(error) if math.isfinite(error) else _INFINITE
+
+
+def _error(value: object) -> float:
+    return math.inf if value == _INFINITE else _number(value)
+
+
+def _plain_set_error(error: InputSetError) -> PlainData:
+    """Return the error on an input set as a short list; three digits are enough to read it."""
+    numbers = (_plain_error(float(f"{number:.3g}")) for number in (error.max_rel, error.excess))
+    return [error.inputs, error.verdict, error.output, *numbers]
+
+
+def _set_error(data: object) -> InputSetError:
+    values = _list(data, "the error on an input set")
+    if len(values) != len(_SET_ERROR_TEXTS) + 2:
+        raise _bad(f"the error on an input set has 5 values, unlike {data!r}")
+    texts = dict(zip(_SET_ERROR_TEXTS, values, strict=False))
+    inputs, verdict, output = (read_text(texts, name) for name in _SET_ERROR_TEXTS)
+    return InputSetError(inputs, verdict, output, _error(values[-2]), _error(values[-1]))
+
+
+def _list(value: object, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _bad(f"{what} is a list, unlike {value!r}")
+    return value
 
 
 def _number(value: object) -> float:

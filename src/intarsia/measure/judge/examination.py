@@ -15,7 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from intarsia.measure.element_kind import ElementKind, element_kind
-from intarsia.measure.judge.gate_report import Array, GateReport, joined_report, structure_report
+from intarsia.measure.judge.gate_report import (
+    Array,
+    GateReport,
+    InputSetError,
+    input_set_error,
+    joined_report,
+    structure_report,
+)
 from intarsia.measure.judge.trials import Trial
 from intarsia.measure.whole_run import run_arrays
 from intarsia.runtime.executable import Executable
@@ -36,21 +43,30 @@ def examine(executable: Executable, trials: Sequence[Trial]) -> GateReport:
 
 
 def examine_calls(call: Call, trials: Sequence[Trial]) -> GateReport:
-    """Check a function of an input set as `examine` checks a candidate."""
+    """Check a function of an input set as `examine` checks a candidate.
+
+    The report has the error on each input set up to the first that is wrong.
+    """
     reports: list[GateReport] = []
+    errors: list[InputSetError] = []
     kept: list[tuple[Trial, Sequence[Array], list[Array]]] = []
     for number, trial in enumerate((*trials, trials[0])):
         outputs = call(trial.inputs)
         report = trial.gate.check(outputs)
         reports.append(_with_occasion(report, trial, number, len(trials)))
+        if number < len(trials):
+            errors.append(input_set_error(trial.title, report))
+        elif not report.passed:
+            errors.append(input_set_error(f"{trial.title} again", report))
         if not report.passed:
-            return _with_state(reports[-1], outputs, [copies for _, _, copies in kept])
+            wrong = _with_state(reports[-1], outputs, [copies for _, _, copies in kept])
+            return replace(wrong, by_inputs=tuple(errors))
         kept.append((trial, outputs, [np.array(array) for array in outputs]))
     for trial, outputs, copies in kept:
         for name, array, copy in zip(trial.gate.names, outputs, copies, strict=True):
             if not _is_same(array, copy):
                 return structure_report(f'output "{name}" of an earlier call was overwritten by a later one')
-    return joined_report(reports)
+    return replace(joined_report(reports), by_inputs=tuple(errors))
 
 
 def examine_buffers(executable: Executable, trials: Sequence[Trial]) -> GateReport:

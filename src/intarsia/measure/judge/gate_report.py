@@ -51,6 +51,26 @@ class WorstElement:
 
 
 @dataclass(frozen=True, slots=True)
+class InputSetError:
+    """The error of a candidate on one input set, over all outputs.
+
+    Attributes:
+        inputs: Kind of the input set, with the sizes of symbolic dimensions if there are any.
+        verdict: "right", "wrong" or "unproven".
+        output: Name of the output with the worst element; "" if all are equal, or shapes differ.
+        max_rel: Largest difference relative to the largest magnitude of the same expected output; infinite if
+            shapes or types differ.
+        excess: Largest error in units of the allowed one; above 1 is wrong.
+    """
+
+    inputs: str
+    verdict: str
+    output: str
+    max_rel: float
+    excess: float
+
+
+@dataclass(frozen=True, slots=True)
 class GateReport:
     """The verdict about the outputs of a candidate.
 
@@ -62,6 +82,7 @@ class GateReport:
         message: Message for users: the worst error, or the margin.
         excess: Largest error in units of the allowed one, over all tests; above 1 is wrong.
         is_proven: Whether the expected result is proven. If not, outputs may be right although none pass.
+        by_inputs: Errors on each input set, where the report is on several.
     """
 
     passed: bool
@@ -71,6 +92,7 @@ class GateReport:
     message: str
     excess: float = field(default=0.0, compare=False)
     is_proven: bool = True
+    by_inputs: tuple[InputSetError, ...] = field(default=(), compare=False)
 
     @property
     def verdict(self) -> str:
@@ -98,6 +120,12 @@ def joined_report(reports: Sequence[GateReport]) -> GateReport:
         max_abs_error=max(report.max_abs_error for report in reports),
         max_rel_error=max(report.max_rel_error for report in reports),
     )
+
+
+def input_set_error(inputs: str, report: GateReport) -> InputSetError:
+    """Return the error of a candidate on one input set from the report on it."""
+    output = "" if report.worst is None else report.worst.output
+    return InputSetError(inputs, report.verdict, output, report.max_rel_error, report.excess)
 
 
 def structural_complaint(actual: Array, expected: Array) -> str:

@@ -52,6 +52,11 @@ class Trial:
     weight: float = 0.0
     label: str = ""
 
+    @property
+    def title(self) -> str:
+        """The kind of the input set, with the sizes of the symbolic dimensions if there are any."""
+        return f"{self.name}, {self.label}" if self.label and self.label != self.name else self.name
+
     def loosened(self, bound: float | None) -> Self:
         """The trial of a program that may be off by a fraction of the norm; of None, the trial itself."""
         return self if bound is None else replace(self, gate=self.gate.loosened(bound))

@@ -77,7 +77,7 @@
     for (const item of items) add(rows, "li", item);
   }
   function show(number) {
-    const [operator, name, toolchain, inputs, kernels] = facts.nodes[number];
+    const [operator, name, toolchain, inputs, kernels, remarks] = facts.nodes[number];
     for (const other of svg.querySelectorAll(".picked, .peer")) other.classList.remove("picked", "peer");
     const region = facts.regions.find((item) => numbers(item.nodes).has(number));
     if (region) {
@@ -97,6 +97,7 @@
       const [kernel, engine, time, share, roof] = facts.kernels[row];
       return `${time} (${share}), ${engine} ${kernel}` + (roof === "-" ? "" : `, ${roof} of its roofline`);
     }));
+    list("Remarks of passes", remarks.map((row) => facts.remarks[row]));
     if (region) {
       add(panel, "h3", "Its part of the model");
       add(panel, "p", `${region.label} (${region.nodes}) on ${region.toolchain}: alone ${region.alone}, in the model ${region.measured}.`);

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from intarsia.measure.judge.gate_report import InputSetError
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.timing.interleaved import RatioInterval
 from intarsia.measure.timing.timing import Timing
@@ -65,6 +66,7 @@ class CandidateRecord:
         chosen: Whether it won.
         by_size: Sizes of the symbolic dimensions as text, with the median latency at them in the race; empty
             for a program without symbolic dimensions, and without a race.
+        errors: Errors on each input set that it was checked on.
         is_whole: Whether one toolchain runs the whole model; otherwise the name contains the parts of each.
     """
 
@@ -79,6 +81,7 @@ class CandidateRecord:
     chosen: bool = False
     is_whole: bool = True
     by_size: tuple[tuple[str, float], ...] = ()
+    errors: tuple[InputSetError, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain data: seconds, and errors relative to the largest expected value."""

@@ -321,6 +321,7 @@ class Contest:
             reason=fate.reason,
             measure_seconds=None if fate.result is None else fate.result.wall_seconds,
             max_error=None if fate.result is None else fate.result.max_error,
+            errors=() if fate.result is None else fate.result.errors,
             timing=timing,
             ratio=ratio,
             chosen=item.name == self._winner,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.small_programs import doubling
 from intarsia.ir import IRModule
 from intarsia.measure.database import Hint, Measurement, MeasureRecord
 from intarsia.measure.database.record import KEPT
+from intarsia.measure.judge.gate_report import InputSetError
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.target import Target
@@ -32,6 +34,17 @@ def test_repeats_of_several_measurements_are_pooled() -> None:
     found = record("c", later, lucky)
     assert found.result == MeasureResult((0.1, 0.5, 0.4), MeasureError.OK, "", 3.0, 2, 1e-6)
     assert (found.cost, found.max_error, found.timestamp) == (0.4, 1e-6, 2)
+
+
+def test_errors_by_inputs_are_those_of_the_newest_check() -> None:
+    errors = tuple(InputSetError("ordinary", "right", "y", size, 0.5) for size in (1e-6, 2e-6))
+    results = [worked(0.1, timestamp=time).result for time in (1, 2)]
+    checked = [
+        Measurement(replace(result, errors=(error,))) for result, error in zip(results, errors, strict=True)
+    ]
+    assert (
+        record("c", *checked, worked(0.2, timestamp=3)).result.errors == errors[1:]
+    )  # a race checks nothing
 
 
 def test_the_newest_verdict_counts() -> None:

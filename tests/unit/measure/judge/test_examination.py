@@ -43,13 +43,26 @@ def softmax(x: Array, shift: bool = True) -> Array:
 
 def test_three_kinds_of_inputs_are_tried(softmax_trials: Sequence[Trial]) -> None:
     assert [trial.name for trial in softmax_trials] == ["ordinary", "large", "edges"]
-    assert examine_calls(lambda inputs: [softmax(inputs["x"])], softmax_trials).passed
+    report = examine_calls(lambda inputs: [softmax(inputs["x"])], softmax_trials)
+    assert report.passed
+    assert [(error.inputs, error.verdict) for error in report.by_inputs] == [
+        ("ordinary", "right"),
+        ("large", "right"),
+        ("edges", "right"),
+    ]
+    assert max(error.max_rel for error in report.by_inputs) == report.max_rel_error
 
 
 def test_a_softmax_without_its_maximum_is_caught(softmax_trials: Sequence[Trial]) -> None:
     report = examine_calls(lambda inputs: [softmax(inputs["x"], shift=False)], softmax_trials)
     assert not report.passed
     assert report.message.startswith("large inputs: output ")
+    assert [(error.inputs, error.verdict) for error in report.by_inputs] == [
+        ("ordinary", "right"),
+        ("large", "wrong"),
+    ]
+    assert report.by_inputs[1].excess > 1 >= report.by_inputs[0].excess
+    assert report.by_inputs[1].output
 
 
 def test_the_first_result_for_ever_is_caught(softmax_trials: Sequence[Trial]) -> None:
