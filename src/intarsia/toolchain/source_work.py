@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from intarsia.ir import Call, Constant, DType, Expr, Op, TensorType, Tuple, TupleGetItem, Var, post_order
 from intarsia.native.least_work import least_multiply_adds
@@ -22,6 +22,11 @@ from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.source_function import source_function
 from intarsia.toolchain.source_graph import EngineKernel, SourceGraph
+
+_PRODUCTS_OF_DOT: Final = 4
+"""Products of bytes for each product of float32 with dot instructions (VNNI: vpdpbusd to vfmadd)."""
+_PRODUCTS_OF_PAIRS: Final = 2
+"""Those without: vpmaddubsw has four times the products of vfmadd, but vpmaddwd follows on the same ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,8 @@ class SourceWork:
         }
         moved = sum(_byte_count(value) for value in (*entering, *leaving))
         bound = None
-        if self.roofline is not None and not any(map(is_quantized, calls)):
-            bound = self.roofline.seconds(2 * sum(map(least_multiply_adds, calls)), moved)
+        if self.roofline is not None:
+            bound = self.roofline.seconds(2 * sum(map(_least_products, calls)), moved)
         return KernelWork(2 * sum(map(multiply_adds, calls)), moved, bound)
 
 
@@ -129,6 +134,29 @@ def _roofline(threads: int) -> Roofline | None:
     return None
 
 
+def _least_products(call: Call) -> float:
+    """Return the multiply-adds of float32 that take as long as the fewest products of a call.
+
+    Products of integers of eight bits are computed several at a time, and not by Winograd's algorithms.
+    """
+    if not _multiplies_integers(call):
+        return least_multiply_adds(call)
+    has_dots = Isa.host().has_int8_dot
+    return multiply_adds(call) / (_PRODUCTS_OF_DOT if has_dots else _PRODUCTS_OF_PAIRS)
+
+
+def _multiplies_integers(call: Call) -> bool:
+    """Whether engines may compute the products of a call in integers: all its factors are quantised."""
+    if is_quantized(call):
+        return True
+    factors = call.args[:2]
+    return len(factors) == 2 and all(map(_is_dequantized, factors))
+
+
+def _is_dequantized(value: Expr) -> bool:
+    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name == "DequantizeLinear"
+
+
 def _is_static(call: Call) -> bool:
     types = [call.checked_type, *(arg.checked_type for arg in call.args)]
     return all(not isinstance(type_, TensorType) or type_.is_static for type_ in types)
@@ -155,7 +183,12 @@ def _origin(value: Expr) -> Expr:
 
 
 def _byte_count(value: Expr) -> int:
-    """Return the bytes of a tensor of known shape; strings and other values count as nothing."""
+    """Return the bytes of a tensor of known shape; strings and other values count as nothing.
+
+    Quantised weights count as they are stored.
+    """
+    if isinstance(value, Call) and _is_dequantized(value) and isinstance(value.args[0], Constant):
+        return sum(map(_byte_count, value.args))
     type_ = value.checked_type
     if not isinstance(type_, TensorType) or not type_.is_static or type_.dtype is DType.STRING:
         return 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from tests.emulated_cpus import CPUS
 
+from intarsia.native.machine.isa import Isa
 from intarsia.native.roofline import Roofline
 from intarsia.runtime.kernel import KernelSource
 from intarsia.toolchain import source_work
@@ -68,13 +71,37 @@ def test_a_value_that_is_read_outside_too_leaves_the_kernel(source_of: SourceOf)
     assert first.work.bytes == 3 * 8 * 4  # x, the exponential, and Relu
 
 
-def test_what_engines_round_to_integers_has_no_bound(source_of: SourceOf) -> None:
+def test_rounding_to_integers_is_bound_by_its_bytes(source_of: SourceOf) -> None:
     nodes = [helper.make_node("QuantizeLinear", ["x", "scale"], ["y"], name="quantize")]
     output = helper.make_tensor_value_info("y", TensorProto.UINT8, [8])
     source = source_of("native", nodes, [value("x", 8)], [output], inline={"scale": np.float32(1)})
     (only,) = describe_kernels(source, [kernel("a", "quantize")])
     assert only.work is not None
-    assert only.work.bound is None
+    assert only.work.bound == pytest.approx(8 * (4 + 1) / MACHINE.bandwidth, rel=0.1)  # and the scale
+
+
+def test_products_of_integers_are_bound_by_dot_instructions(
+    source_of: SourceOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s"], ["a"], name="left"),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["b"], name="right"),
+        helper.make_node("MatMul", ["a", "b"], ["y"], name="product"),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.UINT8, [64, 64])
+    weight = np.ones((64, 32), np.int8)
+    inline = {"s": np.float32(1)}
+    source = source_of("native", nodes, [given], [value("y", 64, 32)], weights={"w": weight}, inline=inline)
+    monkeypatch.setattr(source_work, "_roofline", lambda threads: Roofline(1e6, 1e12, 0))
+    bounds, moved = {}, 0
+    for name in ("znver3", "znver4"):
+        monkeypatch.setattr(Isa, "host", partial(CPUS.__getitem__, name))
+        (only,) = describe_kernels(source, [kernel("a", "left", "product")])
+        assert only.work is not None
+        bounds[name], moved = only.work.bound, only.work.bytes
+    flop = 2 * 64 * 64 * 32
+    assert bounds == {"znver3": pytest.approx(flop / 2e6), "znver4": pytest.approx(flop / 4e6)}
+    assert moved == 64 * 64 + 64 * 32 + 4 * 64 * 32 + 2 * 4  # x, the weight, y, and two scales
 
 
 def test_a_kernel_without_nodes_has_no_work(source_of: SourceOf) -> None:
