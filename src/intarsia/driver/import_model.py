@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -71,3 +73,11 @@ def _file(model: Any) -> Any:
     """Return a model of the zoo for "zoo:NAME", unless that is a file; other models as they are."""
     name = zoo_name(model) if isinstance(model, str) else None
     return model if name is None else build_model(name)
+
+
+def given_name(model: Any) -> str:
+    """Return the name of a model's file, or of the zoo; "" for a model that is an object."""
+    if not isinstance(model, str | PathLike):
+        return ""
+    name = zoo_name(model) if isinstance(model, str) else None
+    return Path(model).stem if name is None else name

@@ -43,6 +43,7 @@ def tune(
     shapes: Mapping[str, Sequence[int | str]] | None = None,
     dims: Mapping[str, SizesArgument] | None = None,
     inputs: Mapping[str, npt.NDArray[Any]] | None = None,
+    name: str = "",
     seed: int = 0,
     threads: int | None = None,
     database: Database | str | PathLike[str] | None = None,
@@ -90,6 +91,7 @@ def tune(
             size of the range, and is measured and checked at several. Dimensions of which nothing is said get
             a usual range, or the sizes of `inputs`.
         inputs: Input arrays for verification and measurements, by name; others are random.
+        name: Name of the model in tables and reports; default: that of its file, or else of its graph.
         seed: Random seed of the inputs and of the order of measurement.
         threads: Number of threads of each candidate; None for all usable cores.
         database: Database of measurements, or its file or URL; None for none.
@@ -146,6 +148,7 @@ def tune(
         shapes=shapes or {},
         dims=dims or {},
         inputs=inputs or {},
+        name=name,
         seed=seed,
         threads=threads,
         partitions=partitions,

@@ -47,6 +47,7 @@ class TuneOptions:
         shapes: Shapes of inputs, by name.
         dims: Sizes of symbolic dimensions, by name.
         inputs: Input arrays, by name.
+        name: Name of the model in tables and reports; "" for that of its file or graph.
         seed: Random seed.
         threads: Number of threads of each candidate, or None.
         partitions: Whether different toolchains may run parts.
@@ -75,6 +76,7 @@ class TuneOptions:
     shapes: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
     dims: Mapping[str, SizesArgument] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
     seed: int = 0
     threads: int | None = None
     partitions: bool = True

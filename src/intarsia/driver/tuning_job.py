@@ -10,7 +10,7 @@ from typing import Any, Final
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baseline_targets, engines
-from intarsia.driver.import_model import import_model
+from intarsia.driver.import_model import given_name, import_model
 from intarsia.driver.plans import read_plan
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.quantisation import Quantisation, prepare_quantisation
@@ -123,7 +123,7 @@ class TuningJob:
             run = TuneRun(
                 workload=Workload(
                     module,
-                    str(module.attrs.get("name", "model")),
+                    options.name or given_name(model) or str(module.attrs.get("name", "model")),
                     {**quantisation.inputs, **imported.inputs},
                     judge_seconds=decisions.seconds * JUDGE_SHARE,
                     samples=sized.samples,

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 
-from intarsia.driver.import_model import import_model
+from intarsia.driver.import_model import given_name, import_model
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import DType, Function, IRModule, TensorType, Var, structural_equal
@@ -52,3 +52,11 @@ def test_a_model_of_the_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert caught.value.help == "did you mean mnist?"
     onnx.save(build_model("lstm"), tmp_path / "zoo:mnist")  # a file of that name is that file
     assert not structural_equal(import_model("zoo:mnist", None, None, None, None).module, module)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("nets/pose.onnx", "pose"), (Path("pose.v2.onnx"), "pose.v2"), ("zoo:mnist", "mnist"), (b"...", "")],
+)
+def test_the_name_of_a_model_is_that_of_its_file(model: object, name: str) -> None:
+    assert given_name(model) == name

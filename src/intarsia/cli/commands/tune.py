@@ -239,6 +239,7 @@ def tune(
             targets=candidates,
             dims=sizes.dims,
             inputs=special_inputs(module["main"], inputs, seed, console.note),
+            name=argument.name,
             seed=seed,
             threads=None if candidates else threads,
             database=opened,
