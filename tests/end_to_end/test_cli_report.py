@@ -74,7 +74,8 @@ def test_the_newest_run_of_a_database() -> None:
     assert "A database holds no program that could be profiled" in outcome.document["gap"]
     tuned, stored = page("tuned.html").texts, page("stored.html").texts
     assert stored["verdict"] == tuned["verdict"]
-    assert stored["machine"] == tuned["machine"]
+    # The run is stored before the report is made, which may be a minute later.
+    assert stored["machine"].partition("Finished")[0] == tuned["machine"].partition("Finished")[0]
     assert "A database holds no program" in stored["roofline"]
 
 

@@ -133,6 +133,8 @@ class Explanation:
         shares: Shares of the tuning passes in the budget.
         errors: Errors of the winner by output and input set.
         remarks: Remarks of the passes that made the winner's program.
+        undecided: Functions of the program before the winner's decisions, if its parts were searched, with
+            the regions of the mix that is the cheapest by parts.
     """
 
     model: str
@@ -156,6 +158,7 @@ class Explanation:
     shares: tuple[PassShareRecord, ...] = ()
     errors: tuple[OutputDeviation, ...] = ()
     remarks: tuple[RemarkRecord, ...] = ()
+    undecided: tuple[FunctionRecord, ...] = ()
 
     @property
     def search(self) -> SearchRecord | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from intarsia.report.explained_function import ExplainedRegion, Fate, Tried
 from intarsia.report.explanation import Explanation
 from intarsia.report.graph_layout import GraphLayout, Point, layered_layout
-from intarsia.report.outcome_text import fate_text, to_win_text
+from intarsia.report.outcome_text import fate_text, to_win_text, whole_to_win_text
 from intarsia.report.run_records import GraphNode
 from intarsia.report.toolchain_colours import toolchain_class
 from intarsia.runtime.profile import Profile, ProfileRow
@@ -74,6 +74,12 @@ class GraphMap:
     height: float
     legend: tuple[tuple[str, int, str], ...]
     details: dict[str, Any]
+
+
+_BEFORE_DECISIONS: Final = (
+    "The winner starts with decisions on the program, which are listed under Decisions. Parts were searched "
+    "in the program before them: this is the part of the mix that is the cheapest by its parts."
+)
 
 
 def graph_map(explanation: Explanation, profile: Profile | None) -> GraphMap | str:
@@ -194,6 +200,8 @@ def _details(
         "remarks": [f"{item.pass_name}: {item.level}: {item.text}" for item in explanation.remarks],
         "regions": [_region(region) for region in regions],
         "kernels": [] if profile is None else [_kernel(row, profile) for row in profile.rows],
+        "basis": _BEFORE_DECISIONS if _has_other_numbers(explanation) and regions else "",
+        "whole": whole_to_win_text(explanation.contest),
         "gap": _gap(explanation, regions),
     }
 
@@ -208,15 +216,25 @@ def _remarks_by_node(explanation: Explanation) -> dict[str, list[int]]:
 
 
 def _numbered_regions(explanation: Explanation) -> list[ExplainedRegion]:
-    """Return the regions of @main whose nodes have the numbers of the graph."""
-    if explanation.decisions:  # regions are those of the program after the decisions
-        return []
-    return [region for item in explanation.functions if item.name == "main" for region in item.regions]
+    """Return the regions of @main whose nodes have the numbers of the graph.
+
+    Those of a winner after decisions have the numbers of another program.
+    """
+    functions = explanation.undecided if _has_other_numbers(explanation) else explanation.functions
+    return [region for item in functions if item.name == "main" for region in item.regions]
+
+
+def _has_other_numbers(explanation: Explanation) -> bool:
+    """Whether the winner's program has other nodes than the graph, because of its decisions."""
+    nodes = [node for item in explanation.functions if item.name == "main" for node in item.nodes]
+    operators = {node.number: node.operator for node in nodes}
+    drawn = (node for node in explanation.graph if node.operator)
+    return bool(explanation.decisions) and any(operators.get(node.number) != node.operator for node in drawn)
 
 
 def _gap(explanation: Explanation, regions: Sequence[ExplainedRegion]) -> str:
     """Return why there are no candidates; "" if there are some."""
-    if explanation.decisions:
+    if _has_other_numbers(explanation) and not regions:
         return (
             "The winner starts with decisions on the program, after which parts were not searched: "
             "the candidates of the passes are listed under Decisions."

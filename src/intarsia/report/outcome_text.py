@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from intarsia.report.explained_function import Fate, Rival, Tried
+from intarsia.report.explanation import ContestRecord
 from intarsia.support.units import duration_text
 
 _EQUAL: Final = 0.005
@@ -20,6 +22,18 @@ def to_win_text(rival: Rival) -> str:
     if rival.faster >= 1:
         return f"{more}; it cannot win by being faster, because its boundaries alone cost more"
     return f"{more}; to win it would have to be {rival.faster:.1%} faster"
+
+
+def whole_to_win_text(contest: Sequence[ContestRecord]) -> str:
+    """Return what would have to change for another candidate for the whole model to win; "" if none raced."""
+    others = [record for record in contest if record.ratio is not None and not record.is_chosen]
+    closest = min(others, key=lambda record: record.ratio or 0.0, default=None)
+    if closest is None or closest.ratio is None:
+        return ""
+    name = f"of the other whole programs {closest.name} is the closest"
+    if closest.ratio <= 1:
+        return f"{name}: it is as fast within noise"
+    return f"{name}: to win it would have to be {1 - 1 / closest.ratio:.1%} faster"
 
 
 def fate_text(tried: Tried) -> str:

@@ -14,7 +14,7 @@ from intarsia.report.charts import history_chart, roofline_chart
 from intarsia.report.explanation import Explanation
 from intarsia.report.graph_map import graph_map
 from intarsia.report.machine_facts import machine_facts
-from intarsia.report.outcome_text import to_win_text
+from intarsia.report.outcome_text import to_win_text, whole_to_win_text
 from intarsia.report.packages import report_package
 from intarsia.report.report_source import ReportSource
 from intarsia.report.reproduction import command
@@ -162,11 +162,11 @@ def _page(source: ReportSource) -> dict[str, Any]:
 
 def _regions(run: Explanation) -> list[tuple[str, Any, str]]:
     """Return the parts with their functions and what would have to change for the runner-up to win."""
-    rows = []
+    rows, whole = [], whole_to_win_text(run.contest)
     for function in run.functions:
         for region in function.regions:
             rival = region.rival
-            text = ""
+            text = f"not measured apart; {whole}" if whole else ""
             if rival is not None:
                 parts = ", ".join(f"{part.spec} ({part.label})" for part in rival.parts)
                 text = f"{parts}: {to_win_text(rival)}"

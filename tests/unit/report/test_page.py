@@ -76,7 +76,9 @@ FACTS = {
         block/conv""",
     "parts": """
         Conv+Relu (nodes 1..2) fast 2.00 ms (1.80 ms to 2.20 ms) 2.10 ms
-        slow (Conv+Relu): it takes 500 us more; to win it would have to be 20.0% faster""",
+        slow (Conv+Relu): it takes 500 us more; to win it would have to be 20.0% faster
+        not measured apart; of the other whole programs slow is the closest
+        to win it would have to be 8.3% faster""",
     "waterfall": """
         slow alone 3.50 ms
         Conv+Relu on fast -500 us
@@ -207,6 +209,16 @@ def test_decisions_hide_candidates_of_another_program() -> None:
     details = json.loads(page.scripts["details"])
     assert details["regions"] == []
     assert "starts with decisions" in details["gap"]
+
+
+def test_parts_of_the_program_before_decisions_are_shown() -> None:
+    """The winner's program has other numbers; the candidates are those of the program that is drawn."""
+    decided = replace(RUN, decisions=("pipeline: fast",), functions=(), undecided=RUN.functions)
+    details = json.loads(HtmlPage.of(render_page(ReportSource(decided, ""))).scripts["details"])
+    assert details["regions"][0]["tried"][1][5] == "lost: 500 us more"
+    assert "Parts were searched in the program before them" in details["basis"]
+    assert details["gap"] == ""
+    assert json.loads(HtmlPage.of(render_page(SOURCE)).scripts["details"])["basis"] == ""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from intarsia.collage.placement.placement import KIND, Partition, Placement, sta
 from intarsia.collage.search_by_measured_sums import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
-from intarsia.driver.explain.function import ChosenPartition, explain_function
+from intarsia.driver.explain.function import ChosenPartition, explain_function, node_records
 from intarsia.driver.explain.output_errors import finite
 from intarsia.driver.explain.program_graph import program_graph, toolchains_by_name, toolchains_by_number
 from intarsia.driver.explain.run_facts import NO_FACTS, RunFacts
@@ -71,13 +71,14 @@ def explain_run(
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     predicted = {} if searched is None else _predicted(entrants, searched, module)
     partitions = _partitions(won, kernel_seconds)
+    fitting = searched if searched is not None and _was_searched(searched, won.workload.module) else None
     return Explanation(
         model=winner.input.workload.name,
         host=host.digest,
         cpu=host.cpu_model,
         cores=host.cores,
         chosen=winner.name,
-        functions=explain_functions(won.workload.module, partitions, None if decisions else searched),
+        functions=explain_functions(won.workload.module, partitions, fitting),
         borders=borders(boundaries),
         run_seconds=boundaries.run_seconds,
         contest=tuple(_contest_record(record, predicted.get(record.name)) for record in records),
@@ -98,7 +99,28 @@ def explain_run(
         shares=() if pipeline is None else pipeline.shares,
         errors=facts.errors,
         remarks=facts.remarks,
+        undecided=() if searched is None or fitting is not None else _undecided(searched, module),
     )
+
+
+def _was_searched(searched: SearchedPartitions, module: IRModule) -> bool:
+    """Whether the functions that were searched have the nodes of those of a module, with the same numbers."""
+    functions = {var.name: function for var, function in module.graph_functions.items()}
+    covers = [cover for cover in searched.result.functions if cover.candidates]
+    return bool(covers) and all(
+        cover.name in functions
+        and node_records(cover.candidates[0].sub_graph.graph)
+        == node_records(DataflowGraph.of(functions[cover.name]))
+        for cover in covers
+    )
+
+
+def _undecided(searched: SearchedPartitions, module: IRModule) -> tuple[FunctionRecord, ...]:
+    """Explain the cheapest mix of the program before decisions, if that is the program that was searched."""
+    if not _was_searched(searched, module):
+        return ()
+    parts = [ChosenPartition(partition) for partition in searched.result.best.partitions]
+    return explain_functions(module, parts, searched)
 
 
 def _toolchains(

@@ -142,14 +142,14 @@ def _measurement(data: object) -> Measurement:
     fields = _checked(data, _MEASUREMENT, "a measurement", frozenset({_CHARGED, _ERRORS_BY_INPUTS}))
     error = fields["max_error"]
     result = MeasureResult(
-        tuple(_number(cost) for cost in _list(fields["costs"], "costs")),
+        tuple(_number(cost) for cost in _list(fields["costs"], "costs are")),
         MeasureError(fields["error"]),
         read_text(fields, "message"),
         _number(fields["wall_seconds"]),
         _number(fields["timestamp"]),
         None if error is None else _error(error),
         _number(fields[_CHARGED]) if _CHARGED in fields else None,
-        tuple(map(_set_error, _list(fields.get(_ERRORS_BY_INPUTS, []), "errors"))),
+        tuple(map(_set_error, _list(fields.get(_ERRORS_BY_INPUTS, []), "errors are"))),
     )
     return Measurement(result)
 
@@ -170,7 +170,7 @@ def _plain_set_error(error: InputSetError) -> PlainData:
 
 
 def _set_error(data: object) -> InputSetError:
-    values = _list(data, "the error on an input set")
+    values = _list(data, "the error on an input set is")
     if len(values) != len(_SET_ERROR_TEXTS) + 2:
         raise _bad(f"the error on an input set has 5 values, unlike {data!r}")
     texts = dict(zip(_SET_ERROR_TEXTS, values, strict=False))
@@ -178,9 +178,9 @@ def _set_error(data: object) -> InputSetError:
     return InputSetError(inputs, verdict, output, _error(values[-2]), _error(values[-1]))
 
 
-def _list(value: object, what: str) -> list[Any]:
+def _list(value: object, subject: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _bad(f"{what} is a list, unlike {value!r}")
+        raise _bad(f"{subject} a list, unlike {value!r}")
     return value
 
 

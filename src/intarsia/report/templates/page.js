@@ -99,9 +99,14 @@
     }));
     list("Remarks of passes", remarks.map((row) => facts.remarks[row]));
     if (region) {
-      add(panel, "h3", "Its part of the model");
-      add(panel, "p", `${region.label} (${region.nodes}) on ${region.toolchain}: alone ${region.alone}, in the model ${region.measured}.`);
+      add(panel, "h3", facts.basis ? "Its part before the decisions" : "Its part of the model");
+      if (facts.basis) add(panel, "p", facts.basis).className = "quiet";
+      const inside = facts.basis ? "" : `, in the model ${region.measured}`;
+      add(panel, "p", `${region.label} (${region.nodes}) on ${region.toolchain}: alone ${region.alone}${inside}.`);
       if (region.rival) add(panel, "p", `Runner-up: ${region.rival}`);
+      else if (facts.whole && !facts.basis) add(panel, "p", `Its part was not measured apart; ${facts.whole}.`);
+    } else if (facts.whole) {
+      add(panel, "p", `Counterfactual: ${facts.whole}.`);
     }
     const tried = facts.regions.flatMap((item) => item.tried).filter((item) => numbers(item[2]).has(number));
     list("Candidates with this node", tried.map(([spec, label, nodes, alone, interval, fate]) =>
