@@ -9,6 +9,7 @@ from typing import Final
 from intarsia.ir import (
     Attrs,
     Call,
+    Constant,
     Expr,
     Function,
     IRModule,
@@ -20,10 +21,12 @@ from intarsia.ir import (
 )
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.simulated_quantize_op import PER_TENSOR, SIMULATED_QUANTIZE
+from intarsia.op.work import multiply_adds
 from intarsia.passes.quantise.heavy_layer import HeavyLayer, heavy_layers, is_annotation, top_level
 from intarsia.passes.quantise.integer_values import IntegerValues, before_moves, integer_values, source_of
 from intarsia.support.errors import UsageError
 from intarsia.transform import ModulePass, PassContext, register_pass
+from intarsia.transform.diagnostic import DiagnosticLevel
 
 OPERATORS: Final = ("Add", "AveragePool", "Concat", "GlobalAveragePool")
 """Operators that are computed in integers between heavy layers.
@@ -85,20 +88,39 @@ class AnnotateQuantization(ModulePass, opt_level=0, required=("InferType",)):
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:  # of all passes
         """The module with marks in @main; linear in the program."""
-        return mod.with_function("main", self._annotated(mod["main"])) if "main" in mod else mod
+        return mod.with_function("main", self._annotated(mod["main"], ctx)) if "main" in mod else mod
 
-    def _annotated(self, function: Function) -> Function:
+    def _annotated(self, function: Function, ctx: PassContext) -> Function:
         nodes = tuple(top_level(function.body))
         if any(is_annotation(node) or _is_quantised(node) for node in nodes):
             return function
         layers = [
             layer for layer in heavy_layers(nodes) if not self.layers or layer.number in set(self.layers)
         ]
+        if ctx.is_diagnosing:
+            _diagnose(nodes, {layer.call for layer in layers}, ctx)
         if not layers or function.body not in nodes:
             return function
         results = set(function.body.fields if isinstance(function.body, Tuple) else (function.body,))
         integers = integer_values(nodes, layers, self.operators, results)
         return with_fields(function, body=_Annotation(nodes, layers, integers).body())
+
+
+def _diagnose(nodes: tuple[Expr, ...], layers: Collection[Call], ctx: PassContext) -> None:
+    """Diagnose the convolutions and products that stay in float32."""
+    heavy = {layer.call for layer in heavy_layers(nodes)}
+    for node in nodes:
+        if not isinstance(node, Call) or not multiply_adds(node) or node in layers:
+            continue
+        reason = "the option layers leaves it out" if node in heavy else _obstacle(node)
+        ctx.diagnose(node, DiagnosticLevel.MISSED, f"is not quantised: {reason}")
+
+
+def _obstacle(call: Call) -> str:
+    """Return why a product is no layer that can be quantised."""
+    if len(call.args) > 1 and not isinstance(call.args[1], Constant):
+        return "its weights are no constant"
+    return f"only Conv, Gemm and MatMul of float32 with plain attributes are, unlike this {call.op}"
 
 
 def _is_quantised(node: Expr) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir import ABSENT, Call, Expr, Function, IRModule, TensorType, TupleGetItem
+from intarsia.ir import ABSENT, Call, Expr, Function, IRModule, TensorType, TupleGetItem, post_order
 from intarsia.op import rewrite_typed
 from intarsia.passes.recurrent.direction import directions_of
 from intarsia.passes.recurrent.form import is_recurrent, recurrent_form
 from intarsia.passes.recurrent.repetition import joined_results, unrolled
 from intarsia.passes.rules.tuple_field import tuple_field
 from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform.diagnostic import DiagnosticLevel
 
 MOST_STEPS: Final = 256
 """Most steps of all directions of a layer that are written one after another: each is some ten operators."""
@@ -58,9 +59,19 @@ class DecomposeRecurrent(FunctionPass, opt_level=0, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with recurrent layers as the operators of their steps."""
+        if ctx.is_diagnosing:
+            _diagnose(function, ctx)
         after = rewrite_typed(function, _decomposed)
         assert isinstance(after, Function)
         return after
+
+
+def _diagnose(function: Function, ctx: PassContext) -> None:
+    """Diagnose the layers that stay."""
+    for expr in post_order(function):
+        if isinstance(expr, Call) and is_recurrent(expr) and (obstacle := recurrent_obstacle(expr)):
+            text = f"is not written as the operators of its steps: {obstacle}"
+            ctx.diagnose(expr, DiagnosticLevel.MISSED, text)
 
 
 def recurrent_obstacle(layer: Call) -> str | None:

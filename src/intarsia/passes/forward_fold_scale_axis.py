@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.ir import Function, IRModule, post_order
+from intarsia.ir import Expr, Function, IRModule, post_order
 from intarsia.passes.fold_scale.forward import ForwardPlan
 from intarsia.passes.fold_scale.scale import scale_of
 from intarsia.passes.rules.rewrite_original import rewrite_original
 from intarsia.transform import FunctionPass, PassContext, register_pass
+from intarsia.transform.diagnostic import DiagnosticLevel
 
 
 @register_pass
@@ -35,4 +36,19 @@ class ForwardFoldScaleAxis(FunctionPass, opt_level=2, required=("InferType",)):
         order = list(post_order(function))
         if not any(map(scale_of, order)):
             return function
-        return rewrite_original(function, ForwardPlan.of(order).replace)
+        plan = ForwardPlan.of(order)
+        if ctx.is_diagnosing:
+            _diagnose(order, plan, ctx)
+        return rewrite_original(function, plan.replace)
+
+
+def _diagnose(order: list[Expr], plan: ForwardPlan, ctx: PassContext) -> None:
+    """Diagnose the multiplications that stay."""
+    for expr in order:
+        if scale_of(expr) is None or expr in plan.dropped:
+            continue
+        taken = plan.accepted.get(expr)
+        reason = (
+            "not all uses of its result have weights" if taken is None else "they cannot take its factors"
+        )
+        ctx.diagnose(expr, DiagnosticLevel.MISSED, f"is not moved into weights behind it: {reason}")

@@ -9,10 +9,13 @@ from intarsia.ir import Constant, DType, Expr, Function, IRModule, SymbolicDim, 
 from intarsia.ir.parser import parse_module
 from intarsia.op import call
 from intarsia.passes import (
+    AnnotateQuantization,
     BackwardFoldScaleAxis,
     CombineParallelConv2D,
     ConvertLayout,
+    DecomposeRecurrent,
     FoldConstant,
+    ForwardFoldScaleAxis,
     FuseOps,
     InferType,
     ToMixedPrecision,
@@ -154,3 +157,37 @@ def test_a_scale_that_stays() -> None:
         "missed: BackwardFoldScaleAxis: Mul %1 is not moved into weights: what it multiplies has 2 uses"
     )
     assert said(BackwardFoldScaleAxis(), program(x, body=scaled)) == []
+
+
+def test_a_scale_that_no_weights_behind_it_take() -> None:
+    x = image()
+    scaled = call("Mul", x, Constant(np.array([2, 3], np.float32).reshape(1, 2, 1, 1)))
+    taken = program(x, body=call("Conv", scaled, weight("w")))
+    assert said(ForwardFoldScaleAxis(), taken) == []
+    assert said(ForwardFoldScaleAxis(), program(x, body=call("Softmax", scaled))) == [
+        "missed: ForwardFoldScaleAxis: Mul %0 is not moved into weights behind it: "
+        "not all uses of its result have weights"
+    ]
+
+
+def test_layers_that_are_not_quantised() -> None:
+    x, y = image(), image("y")
+    mod = program(x, y, body=call("Conv", call("Conv", call("MatMul", x, y), weight("w")), weight("v")))
+    assert said(AnnotateQuantization(layers=(0,)), mod) == [
+        "missed: AnnotateQuantization: MatMul %0 is not quantised: its weights are no constant",
+        "missed: AnnotateQuantization: Conv %2 is not quantised: the option layers leaves it out",
+    ]
+
+
+def test_recurrent_layers_that_stay() -> None:
+    steps = SymbolicDim("n")
+    types = ((steps, 1, 3), (1, 16, 3), (1, 16, 4))
+    x, w, r = (
+        Var(name, checked_type=TensorType(shape, DType.FLOAT32))
+        for name, shape in zip("xwr", types, strict=True)
+    )
+    mod = program(x, w, r, body=call("LSTM", x, w, r, outputs=3, hidden_size=4))
+    assert said(DecomposeRecurrent(), mod) == [
+        "missed: DecomposeRecurrent: LSTM %0 is not written as the operators of its steps: "
+        "LSTM of a shape that is known only at run time"
+    ]
