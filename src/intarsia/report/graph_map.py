@@ -268,7 +268,7 @@ def _candidate(tried: Tried) -> list[str]:
 
 def _kernel(row: ProfileRow, profile: Profile) -> list[str]:
     share = row.seconds / profile.seconds if profile.seconds else 0.0
-    roof = NOTHING if not row.bound or not row.seconds else f"{row.bound / row.seconds:.0%}"
+    roof = NOTHING if not row.bound or not row.seconds else f"{min(1.0, row.bound / row.seconds):.0%}"
     return [row.kernel.name, row.toolchain, duration_text(row.seconds), f"{share:.1%}", roof]
 
 
