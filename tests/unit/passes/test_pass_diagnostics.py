@@ -180,12 +180,9 @@ def test_layers_that_are_not_quantised() -> None:
 
 
 def test_recurrent_layers_that_stay() -> None:
-    steps = SymbolicDim("n")
-    types = ((steps, 1, 3), (1, 16, 3), (1, 16, 4))
-    x, w, r = (
-        Var(name, checked_type=TensorType(shape, DType.FLOAT32))
-        for name, shape in zip("xwr", types, strict=True)
-    )
+    x = Var("x", checked_type=TensorType((SymbolicDim("n"), 1, 3), DType.FLOAT32))
+    w = Var("w", checked_type=TensorType((1, 16, 3), DType.FLOAT32))
+    r = Var("r", checked_type=TensorType((1, 16, 4), DType.FLOAT32))
     mod = program(x, w, r, body=call("LSTM", x, w, r, outputs=3, hidden_size=4))
     assert said(DecomposeRecurrent(), mod) == [
         "missed: DecomposeRecurrent: LSTM %0 is not written as the operators of its steps: "
