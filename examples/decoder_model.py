@@ -7,7 +7,7 @@ The inputs are `input_ids`, `attention_mask` and `position_ids` (unless left out
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
@@ -100,12 +100,15 @@ LLAMA_1B: Final = DecoderSize(Family.LLAMA, 16, 2048, 32, 8, 8192, 128256)
 """The shapes of Llama 3.2 with 1.2 billion parameters."""
 SMOLLM: Final = DecoderSize(Family.LLAMA, 30, 576, 9, 3, 1536, 49152)
 """The shapes of SmolLM2 with 135 million parameters."""
+SMOLLM_GROUPED: Final = replace(SMOLLM, attention=Attention.GROUPED, positions=Positions.PAST_LENGTH)
+"""The same as onnxruntime-genai's model builder writes it."""
 GPT2_TINY: Final = DecoderSize(Family.GPT2, 2, 64, 4, 4, 128, 97, 256)
 LLAMA_TINY: Final = DecoderSize(Family.LLAMA, 2, 64, 4, 2, 128, 97, 256)
 SIZES: Final = {
     "gpt2": GPT2_SMALL,
     "llama": LLAMA_1B,
     "smollm": SMOLLM,
+    "smollm_grouped": SMOLLM_GROUPED,
     "gpt2_tiny": GPT2_TINY,
     "llama_tiny": LLAMA_TINY,
 }
