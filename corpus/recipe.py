@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 Exporter = Literal[
-    "torch dynamo", "torch script", "skl2onnx", "onnxruntime", "onnx.helper", "onnxscript", "onnxconverter"
+    "torch dynamo",
+    "torch script",
+    "skl2onnx",
+    "onnxruntime",
+    "onnxruntime-genai",
+    "onnx.helper",
+    "onnxscript",
+    "onnxconverter",
 ]
 
 Storage = Literal["inline", "external", "from external"]

@@ -7,7 +7,7 @@ The inputs are `input_ids`, `attention_mask` and `position_ids` (unless left out
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ BATCH: Final = "batch_size"
 NEW: Final = "sequence_length"
 PAST: Final = "past_sequence_length"
 TOTAL: Final = f"{PAST} + {NEW}"
+_MICROSOFT: Final = "com.microsoft"
 _MASKED: Final = float(np.finfo(np.float32).min)
 _ROTARY_BASE: Final = 10000.0
 
@@ -45,11 +46,15 @@ class Positions(Enum):
 
 
 class Attention(Enum):
-    """The form of attention: products and a softmax, or one operator, before or after joining."""
+    """The form of attention: products and a softmax, or one operator, before or after joining.
+
+    The grouped one is what the model builder of onnxruntime-genai writes.
+    """
 
     PARTS = "parts"
     OF_PAST = "operator with the past"
     OF_JOINED = "operator after joining"
+    GROUPED = "operator of onnxruntime with the past"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,15 @@ LLAMA_1B: Final = DecoderSize(Family.LLAMA, 16, 2048, 32, 8, 8192, 128256)
 """The shapes of Llama 3.2 with 1.2 billion parameters."""
 SMOLLM: Final = DecoderSize(Family.LLAMA, 30, 576, 9, 3, 1536, 49152)
 """The shapes of SmolLM2 with 135 million parameters."""
+SMOLLM_GROUPED: Final = replace(SMOLLM, attention=Attention.GROUPED, positions=Positions.PAST_LENGTH)
+"""The same as onnxruntime-genai's model builder writes it."""
 GPT2_TINY: Final = DecoderSize(Family.GPT2, 2, 64, 4, 4, 128, 97, 256)
 LLAMA_TINY: Final = DecoderSize(Family.LLAMA, 2, 64, 4, 2, 128, 97, 256)
 SIZES: Final = {
     "gpt2": GPT2_SMALL,
     "llama": LLAMA_1B,
     "smollm": SMOLLM,
+    "smollm_grouped": SMOLLM_GROUPED,
     "gpt2_tiny": GPT2_TINY,
     "llama_tiny": LLAMA_TINY,
 }
@@ -141,7 +149,8 @@ class _DecoderWriter:
         ]
         self._lengths(ids, past[0][0])
         positions = self._positions(given, mask)
-        bias = self._bias(mask)
+        is_grouped = size.attention is Attention.GROUPED
+        bias = "" if is_grouped else self._bias(mask)
         table = self._weight("tokens", (size.vocabulary, size.width))
         x = self._node("Gather", table, ids)
         rotation = None
@@ -151,8 +160,10 @@ class _DecoderWriter:
                 x,
                 self._node("Gather", self._weight("positions", (size.longest, size.width)), positions),
             )
-        else:
+        elif not is_grouped:
             rotation = self._rotation(positions)
+        if is_grouped:
+            self._count_tokens(mask)
         present = []
         for number, (key, value) in enumerate(past):
             x, *cached = self._layer(x, number, key, value, bias, rotation)
@@ -167,10 +178,12 @@ class _DecoderWriter:
             self._nodes, size.family.value, self._inputs, self._outputs, list(self._initializers.values())
         )
         is_old = size.attention is Attention.PARTS
-        opset = helper.make_opsetid("", OPSET if is_old else FUSED_OPSET)
+        opsets = [helper.make_opsetid("", OPSET if is_old else FUSED_OPSET)]
+        if is_grouped:
+            opsets.append(helper.make_opsetid(_MICROSOFT, 1))
         return helper.make_model(
             graph,
-            opset_imports=[opset],
+            opset_imports=opsets,
             ir_version=9 if is_old else 11,
             producer_name="intarsia.examples",
         )
@@ -180,6 +193,16 @@ class _DecoderWriter:
         self._past = self._node("Shape", key, start=2, end=3)
         self._new = self._node("Shape", ids, start=1, end=2)
         self._total = self._node("Add", self._past, self._new)
+
+    def _count_tokens(self, mask: str | None) -> None:
+        """Compute what grouped attention reads: the last token of each text, and the longest length."""
+        if mask is None:
+            batch = self._node("Shape", "input_ids", start=0, end=1)
+            counts = self._node("Expand", self._total, batch)
+        else:
+            counts = self._node("ReduceSum", mask, self._ints(1), keepdims=0)
+        self._last = self._node("Cast", self._node("Sub", counts, self._ints(1)), to=6)
+        self._longest = self._node("Cast", self._scalar_of(self._total), to=6)
 
     def _range(self, start: str, end: str) -> str:
         return self._node("Range", self._scalar_of(start), self._scalar_of(end), self._constant(np.int64(1)))
@@ -239,6 +262,9 @@ class _DecoderWriter:
         size = self._size
         shared = size.shared_heads * size.head_width
         joined = self._linear(x, f"{name}.qkv", (size.width, size.width + 2 * shared))
+        if size.attention is Attention.GROUPED:
+            context, *cached = self._grouped(joined, past)
+            return self._linear(context, f"{name}.projection", (size.width, size.width)), cached[0], cached[1]
         parts = self._nodes_of("Split", joined, self._ints(size.width, shared, shared), outputs=3, axis=-1)
         query, key, value = (
             self._heads(part, heads)
@@ -274,6 +300,27 @@ class _DecoderWriter:
         """Attention as one operator that joins: its result, keys and values."""
         context, keys, values = self._nodes_of("Attention", query, key, value, bias, *past, outputs=3)
         return context, keys, values
+
+    def _grouped(self, joined: str, past: tuple[str, str]) -> list[str]:
+        """Attention that splits, rotates, and writes into the past: its result, keys and values."""
+        size, is_rotated = self._size, self._size.family is Family.LLAMA
+        frequencies = _ROTARY_BASE ** -(np.arange(0, size.head_width, 2) / size.head_width)
+        angles = np.outer(np.arange(size.longest), frequencies)
+        tables = [self._array(f.__name__, f(angles).astype(np.float32)) for f in (np.cos, np.sin)]
+        return self._nodes_of(
+            "GroupQueryAttention",
+            joined,
+            *("", ""),
+            *past,
+            self._last,
+            self._longest,
+            *(tables if is_rotated else ()),
+            outputs=3,
+            domain=_MICROSOFT,
+            num_heads=size.heads,
+            kv_num_heads=size.shared_heads,
+            do_rotary=int(is_rotated),
+        )
 
     def _heads(self, x: str, heads: int) -> str:
         split = self._node("Reshape", x, self._ints(0, 0, heads, self._size.head_width))

@@ -33,6 +33,10 @@ FORMS: Final = {
     "fused": replace(GPT2, attention=Attention.OF_PAST),
     "fused groups": replace(LLAMA, attention=Attention.OF_PAST),
     "fused after joining": replace(LLAMA, attention=Attention.OF_JOINED),
+    "grouped": replace(LLAMA, attention=Attention.GROUPED, positions=Positions.PAST_LENGTH),
+    "grouped without mask": replace(
+        LLAMA, attention=Attention.GROUPED, positions=Positions.PAST_LENGTH, has_mask=False
+    ),
     "wide window": replace(GPT2, window=4096),
     "rotated without mask": replace(LLAMA, positions=Positions.PAST_LENGTH, has_mask=False),
 }

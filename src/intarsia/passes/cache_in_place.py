@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.ir import Function, IRModule
+from intarsia.passes.decoding.appended_cache import with_appended_cache
 from intarsia.passes.decoding.attention_parts import with_attention_parts, with_joined_attention
 from intarsia.passes.decoding.fixed_cache import with_fixed_cache
 from intarsia.passes.decoding.growing_cache import find_growing_cache
@@ -18,12 +19,12 @@ from intarsia.transform import ModulePass, PassContext, register_pass
 class CacheInPlace(ModulePass, opt_level=0, required=("InferType",)):
     """Turns the growing keys and values of a decoder into states of fixed capacity.
 
-    Where a result is Concat(past, new) of a parameter, or what an Attention makes of the two, it becomes the
-    new part alone, which the runtime writes into its buffer, and attention reads both parts without joining
-    them. The past is then as long as the buffer. What is not valid yet is masked, by the mask that the
-    program has, or else by -inf in front of each Softmax. Positions that the program computes from the length
-    of the past are computed from the number of valid tokens. A @main without such results, or whose attention
-    is not recognised, is left as it is.
+    Where a result is Concat(past, new) of a parameter, or what an Attention or a GroupQueryAttention makes
+    of the two, it becomes the new part alone, which the runtime writes into its buffer, and attention reads
+    both parts without joining them. The past is then as long as the buffer. What is not valid yet is masked,
+    by the mask that the program has or is given, or else by -inf in front of each Softmax. Positions that the
+    program computes from the length of the past are computed from the number of valid tokens. A @main without
+    such results, or whose attention is not recognised, is left as it is.
 
     Before:
         def @main(%q: Tensor[(1, 2, n, 4), float32], %mask: Tensor[(1, t), bool],
@@ -71,7 +72,7 @@ class CacheInPlace(ModulePass, opt_level=0, required=("InferType",)):
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """The module with a cache of fixed capacity."""
-        main = with_attention_parts(mod["main"])
+        main = with_appended_cache(with_attention_parts(mod["main"]))
         cache = find_growing_cache(main)
         if cache is not None:
             joined = [state.joined for state in cache.states]

@@ -114,6 +114,23 @@ def test_masked_tokens_are_not_seen_by_later_ones(exe: Executable) -> None:
     assert_close(np.concatenate(results, axis=1)[1, 3:], expected[1, 3:])
 
 
+@pytest.mark.parametrize("toolchain", ["onnxruntime", "native"])
+def test_padding_before_a_text_with_grouped_attention_is_not_seen(toolchain: str) -> None:
+    """Rotations depend on distances alone, so that a text may begin later. The operator cannot express it."""
+    size = FORMS["grouped"]
+    tokens, mask = draw_tokens(size, 14, batch=2), np.ones((2, 14), np.int64)
+    mask[1, :3] = 0
+    with cached_decoder(size, toolchain, (16,), batch=2) as exe:
+        sequence = exe.start_sequence(batch=2)
+        results = [
+            sequence(tokens[:, part], attention_mask=mask[:, part])
+            for part in (slice(6), slice(6, 7), slice(7, 14))
+        ]
+    logits = np.concatenate(results, axis=1)
+    assert_close(logits[:1], growing_logits(size, tokens[:1]))
+    assert_close(logits[1:, 3:], growing_logits(size, tokens[1:, 3:]))
+
+
 def test_positions_may_be_given(exe: Executable) -> None:
     tokens = draw_tokens(GPT2, 6)
     one, two = exe.start_sequence(), exe.start_sequence()

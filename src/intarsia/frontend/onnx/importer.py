@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intarsia.frontend.onnx.constant_node import constant_value, owned_constant
-from intarsia.frontend.onnx.contrib import NoDefinitionError, expand, has_definition
+from intarsia.frontend.onnx.contrib import ImpliedSizeError, NoDefinitionError, expand, has_definition
 from intarsia.frontend.onnx.finishing import drop_unused_outputs
 from intarsia.frontend.onnx.graph_check import check_names, check_operators, check_opsets, in_execution_order
 from intarsia.frontend.onnx.graph_walk import label
@@ -108,7 +108,7 @@ def import_raw(raw: RawModel, shapes: Mapping[str, Shape], limits: ImportLimits)
     pinned = to_pinned_opset(raw)
     drop_unused_outputs(pinned.graph)
     importer = _Importer(raw, pinned, limits)
-    main = importer.import_main(shapes)
+    main = importer.import_with_implied_sizes(shapes)
     notes += importer.opaque.notes()
     attrs = {"name": raw.proto.graph.name or raw.name, **({NOTES: notes} if notes else {})}
     return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, Attrs(attrs))
@@ -143,6 +143,14 @@ class _Importer:
         self._raw = raw
         self._proto = proto
         self._limits = limits
+
+    def import_with_implied_sizes(self, shapes: Mapping[str, Shape]) -> Function:
+        """Return @main, in which symbols that can only have one size, by its operators, have it."""
+        while True:
+            try:
+                return self.import_main(shapes)
+            except ImpliedSizeError as implied:  # each makes one symbol a number, so this ends
+                shapes = {**shapes, implied.symbol: (implied.size,)}
 
     def import_main(self, shapes: Mapping[str, Shape]) -> Function:
         graph = self._proto.graph
@@ -208,7 +216,7 @@ class _Importer:
             except IntarsiaError as error:
                 error.add_note(f"at node {label(node)!r} ({node.op_type}) of {self._raw.name}")
                 raise
-            except (MemoryError, RecursionError):
+            except (ImpliedSizeError, MemoryError, RecursionError):
                 raise
             except Exception as error:
                 raise self._foreign(error, node) from error

@@ -172,9 +172,15 @@ def _causal(query: Expr, past: Expr) -> Expr:
     return call("LessOrEqual", call("Range", zero, stop, step), queries)
 
 
+def lowest_of(dtype: DType) -> float:
+    """Return what scores become where they are masked.
+
+    Not -inf: a row that is masked everywhere would be NaN, and with it all that later layers add to it.
+    """
+    return -3e38 if dtype is DType.BFLOAT16 else float(np.finfo(dtype.numpy.name).min)
+
+
 def _masked(scores: Expr, visible: Expr) -> Expr:
     dtype = dtype_of(scores)
     assert dtype is not None
-    # Not -inf: a row that is masked everywhere would be NaN, and with it all that later layers add to it.
-    lowest = -3e38 if dtype is DType.BFLOAT16 else float(np.finfo(dtype.numpy.name).min)
-    return call("Where", visible, scores, Constant(np.array(lowest, dtype.numpy)))
+    return call("Where", visible, scores, Constant(np.array(lowest_of(dtype), dtype.numpy)))

@@ -23,6 +23,7 @@ from intarsia.ir import (
 from intarsia.ir.cache import Cache, CacheState, with_cache
 from intarsia.op import call
 from intarsia.op.infer import typed
+from intarsia.passes.decoding.attention_parts import lowest_of
 from intarsia.passes.decoding.growing_cache import GrowingCache
 from intarsia.passes.decoding.length_values import (
     bound_twins,
@@ -147,12 +148,14 @@ class _Rewriting:
         self.is_length_used = True
         args = list(current.args)
         unused = call("Sub", size_of(state.past, state.axis), self.length)
-        unused = call("Cast", unused, to=_onnx_type(args[position]))
+        type_ = args[position].checked_type
+        assert isinstance(type_, TensorType)
+        unused = call("Cast", unused, to=_onnx_type(type_.dtype))
         args[position] = call("Sub", args[position], unused)
         return typed(with_fields(current, args=tuple(args), checked_type=None))
 
     def _masked_softmax(self, node: Call, current: Call) -> Expr:
-        """Return a Softmax of scores that are -inf where the past is not valid."""
+        """Return a Softmax of scores that are lowest where the past is not valid, or padding."""
         scores = current.args[0]
         rank = len(dims_of(node) or ())
         if int_attr(node.attrs, "axis", -1) not in (-1, rank - 1):
@@ -160,18 +163,26 @@ class _Rewriting:
             return current
         if node in self._masked:
             return current
+        type_ = scores.checked_type
+        assert isinstance(type_, TensorType)
+        if self.cache.mask is not None and rank == 4:  # a row may have nothing but padding: no -inf
+            flags = call("Cast", self.cache.mask, to=_onnx_type(DType.BOOL))
+            visible: Expr = call("Unsqueeze", flags, ints(1, 2))
+            hidden = lowest_of(type_.dtype)
+        else:
+            visible, hidden = self._valid_keys(), -np.inf
+        masked = call("Where", visible, scores, Constant(np.array(hidden, type_.dtype.numpy)))
+        return typed(with_fields(current, args=(masked,), checked_type=None))
+
+    def _valid_keys(self) -> Expr:
+        """Return whether keys are of new tokens, or of valid ones of the past."""
         self.is_length_used = True
         state = self.cache.states[0]
         room = call("Squeeze", size_of(state.past, state.axis), ints(0))
         zero, one = (Constant(np.array(value, np.int64)) for value in (0, 1))
         of_past = call("Less", call("Range", zero, room, one), self.length)
         tokens = size_of(self._splits[state.joined].new, state.axis)
-        of_new = call("Expand", Constant(np.array(True)), tokens)
-        visible = call("Concat", of_past, of_new, axis=0)
-        type_ = scores.checked_type
-        assert isinstance(type_, TensorType)
-        lowest = Constant(np.array(-np.inf, type_.dtype.numpy))
-        return typed(with_fields(current, args=(call("Where", visible, scores, lowest),), checked_type=None))
+        return call("Concat", of_past, call("Expand", Constant(np.array(True)), tokens), axis=0)
 
 
 def _shaped(expr: Expr, shape: tuple[Dim, ...] | None) -> Expr:
@@ -182,12 +193,10 @@ def _shaped(expr: Expr, shape: tuple[Dim, ...] | None) -> Expr:
     return with_fields(expr, checked_type=TensorType(shape, type_.dtype))
 
 
-def _onnx_type(expr: Expr) -> int:
+def _onnx_type(dtype: DType) -> int:
     from onnx import helper
 
-    type_ = expr.checked_type
-    assert isinstance(type_, TensorType)
-    return int(helper.np_dtype_to_tensor_dtype(type_.dtype.numpy))
+    return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
 
 
 def _shape_of_joined(shape: Call, value: SplitValue) -> Expr:

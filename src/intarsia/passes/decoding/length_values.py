@@ -193,10 +193,12 @@ def _data(node: Call) -> Sequence[Expr]:
 
 
 def _index(node: Call) -> int | None:
-    """Return the argument that a call uses as numbers: indices of a table's rows, or what becomes floats."""
+    """Return the argument that a call uses as numbers: indices of tables' rows, or what becomes floats."""
     match operator_name(node), [_kind(arg) for arg in node.args]:
         case "Gather", ["f", "i"]:
             return 1
+        case "RotaryEmbedding", [_, "f", "f", "i"]:
+            return 3
         case "Cast", ["i"] if _kind(node) == "f":
             return 0
         case _:

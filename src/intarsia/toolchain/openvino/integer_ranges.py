@@ -175,6 +175,8 @@ class IntegerRanges:
                 self._narrow(expr.args[1], _rows(expr))
             if name in ("GatherND", "ScatterND") and len(expr.args) > 1:
                 self._narrow(expr.args[1], INT32)
+            if name == "RotaryEmbedding" and len(expr.args) > 3:  # rows of its tables
+                self._narrow(expr.args[3], (0, _longest_axis(expr.args[1])))
             if name == "RoiAlign":
                 self._narrow(expr.args[2], (0, _longest_axis(expr.args[0])))
             if expr in self.uses:

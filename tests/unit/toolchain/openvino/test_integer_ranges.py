@@ -209,3 +209,11 @@ def test_remainders_lie_within_their_interval(fmod: int) -> None:
         low, high = IntegerRanges().interval(result) or (0, 0)
         (values,) = evaluate([], [result])
         assert low <= values.min() <= values.max() <= high
+
+
+def test_positions_of_a_rotation_select_rows_of_its_tables() -> None:
+    start = var("start", 1)
+    positions = call("Add", start, constant(*range(COLUMNS)))
+    x = Var("x", checked_type=TensorType((1, 2, COLUMNS, 4), DType.FLOAT32))
+    rotated = call("RotaryEmbedding", x, TABLE, TABLE, call("Unsqueeze", positions, constant(0)))
+    assert IntegerRanges(Function((x, start), rotated)).interval(positions) == (0, 10)

@@ -20,7 +20,8 @@ from intarsia.frontend.onnx.contrib import (  # noqa: F401 - they register their
     rearrangements,
     rotary_embeddings,
 )
+from intarsia.frontend.onnx.contrib.contrib_node import ImpliedSizeError
 from intarsia.frontend.onnx.contrib.definition import NoDefinitionError, defined_operators, has_definition
 from intarsia.frontend.onnx.contrib.expansion import expand
 
-__all__ = ["NoDefinitionError", "defined_operators", "expand", "has_definition"]
+__all__ = ["ImpliedSizeError", "NoDefinitionError", "defined_operators", "expand", "has_definition"]

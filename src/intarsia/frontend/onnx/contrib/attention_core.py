@@ -133,9 +133,13 @@ def causal_bias(
         like: A value of the element type of the scores.
         padding: Addend of a padding mask; None for none.
     """
-    lowest = float(np.finfo(np.float16).min if dtype_of(like) is DType.FLOAT16 else np.finfo(np.float32).min)
     kept = node.scalar(0, like) if padding is None else padding
-    return node.op("Where", visible_keys(node, steps, past, total), kept, node.scalar(lowest, like))
+    return node.op("Where", visible_keys(node, steps, past, total), kept, node.scalar(lowest_of(like), like))
+
+
+def lowest_of(like: Expr) -> float:
+    """Return the lowest finite number of an element type: that of a value that is masked."""
+    return float(np.finfo(np.float16).min if dtype_of(like) is DType.FLOAT16 else np.finfo(np.float32).min)
 
 
 def visible_keys(node: ContribNode, steps: Expr, past: Expr, total: Expr) -> Expr:

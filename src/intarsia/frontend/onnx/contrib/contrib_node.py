@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.ir import ABSENT, AttrValue, Constant, DType, Expr, Span, TensorType
+from intarsia.ir import ABSENT, ANY, AttrValue, Constant, DType, Expr, Span, SymbolicDim, TensorType, Var
 from intarsia.op import absent, call, tuple_get
 from intarsia.op.known_value import known_value
 from intarsia.op.onnx_types import elem_type_of
@@ -20,6 +20,20 @@ Array = npt.NDArray[Any]
 
 class NoDefinitionError(Exception):
     """A form of a contributed operator that ONNX's operators cannot express; the message says which."""
+
+
+class ImpliedSizeError(Exception):
+    """A symbolic dimension of the model's inputs can only have one size, because an operator demands it.
+
+    Attributes:
+        symbol: Name of the dimension.
+        size: The size.
+    """
+
+    def __init__(self, symbol: str, size: int) -> None:
+        """Take the dimension and its size."""
+        super().__init__(f"the dimension {symbol} is {size}")
+        self.symbol, self.size = symbol, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +143,16 @@ class ContribNode:
         shape = shape_of(x)
         length = None if shape is None else shape[axis]
         return length if isinstance(length, int) else None
+
+    def demand_size(self, x: Expr, axis: int, size: int | None) -> None:
+        """Have the model imported again where the axis of an input is a symbol that can only be this size.
+
+        Raises:
+            ImpliedSizeError: It is such a symbol.
+        """
+        dim = (shape_of(x) or {axis: ANY})[axis]
+        if isinstance(x, Var) and isinstance(dim, SymbolicDim) and dim != ANY and size is not None:
+            raise ImpliedSizeError(dim.name, size)
 
     def rank(self, x: Expr) -> int:
         """The number of axes.
