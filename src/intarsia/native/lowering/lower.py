@@ -13,6 +13,7 @@ from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_store import block
 from intarsia.native.lowering.placements import Placements, find_placements, note_placements
 from intarsia.native.lowering.stage_nest import StageNests
+from intarsia.native.lowering.unlowered import refuse_unlowered
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
 
@@ -24,18 +25,19 @@ def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
     tile of its tensor, allocated in that loop. A split that leaves a rest, or a window that reaches beyond a
     tensor, is guarded by an IfThenElse in the outermost loop where it is decided. Loops of extent 1 are left
     out. Loops that must run in order or cannot be nested are serial, whatever their annotation: reductions
-    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes
-    of a grid of threads. The attribute `auto_unroll_max_step` is the largest of the hints of that name. Tiles
-    are dense, whatever storage alignment says.
+    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones. The
+    attribute `auto_unroll_max_step` is the largest of the hints of that name.
 
     Args:
         dag: DAG before any step.
         state: State with all split lengths chosen; if it has no stages, its history is replayed on the DAG.
 
     Raises:
-        UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
+        UsageError: A length is not chosen, a stage is computed where those that read it cannot see it, a loop
+            is bound to a thread axis, or storage is aligned.
     """
     staged = _with_stages(dag, state)
+    refuse_unlowered(staged)
     placements = find_placements(staged)
     params = (*dag.placeholders, *dag.outputs)
     names = NameSupply(buffer.name for stage in staged.stages for buffer in stage.op.buffers)
