@@ -13,7 +13,8 @@ from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_store import block
 from intarsia.native.lowering.placements import Placements, find_placements, note_placements
 from intarsia.native.lowering.stage_nest import StageNests
-from intarsia.native.lowering.unlowered import refuse_unlowered
+from intarsia.native.lowering.thread_sharing import as_kernel
+from intarsia.native.lowering.unlowered import has_bound_loops, refuse_unlowered
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
 
@@ -28,13 +29,17 @@ def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
     and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones. The
     attribute `auto_unroll_max_step` is the largest of the hints of that name.
 
+    If a loop is bound to blockIdx.x or threadIdx.x, each stage outside of all loops becomes a GPU kernel
+    (`thread_sharing`): a stage that is attached inside loops and has a loop over threads is computed once for
+    all threads of the block.
+
     Args:
         dag: DAG before any step.
         state: State with all split lengths chosen; if it has no stages, its history is replayed on the DAG.
 
     Raises:
         UsageError: A length is not chosen, a stage is computed where those that read it cannot see it, a loop
-            is bound to a thread axis, or storage is aligned.
+            is bound to another axis or is a reduction, or storage is aligned.
     """
     staged = _with_stages(dag, state)
     refuse_unlowered(staged)
@@ -82,14 +87,19 @@ def _with_stages(dag: ComputeDAG, state: LoopState) -> LoopState:
     return state if state.stages else LoopState.replay(dag, state.transform_steps)
 
 
+_NOTHING = Block(())
+
+
 def _body(state: LoopState, placements: Placements, names: NameSupply, params: set[str]) -> Statement:
     nests = StageNests(state, placements, names)
+    is_for_gpu = has_bound_loops(state)
     body: Statement = Block(())
     for stage_id in reversed(range(len(state.stages))):
         placement = placements.by_stage.get(stage_id)
         if placement is None or placement.around.path:
             continue
-        body = block((nests.statement(stage_id), body))
+        nest = nests.statement(stage_id)
+        body = block((as_kernel(nest) if is_for_gpu and nest != _NOTHING else nest, body))
         for buffer in reversed(placement.buffers):
             if buffer.name not in params:
                 body = Allocate(buffer, body)

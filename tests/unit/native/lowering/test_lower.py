@@ -176,13 +176,23 @@ def test_results_and_reductions_stay_where_they_are() -> None:
     assert refusal(result) == "C is inlined; expected that of a result as a whole"
 
 
-BOUND_AXES = [annotation.keyword for annotation in IteratorAnnotation if annotation.is_thread]
+UNSUPPORTED = [
+    annotation.keyword
+    for annotation in IteratorAnnotation
+    if annotation.is_thread and annotation not in (IteratorAnnotation.BLOCK_X, IteratorAnnotation.THREAD_X)
+]
 
 
-@pytest.mark.parametrize("axis", BOUND_AXES)
-def test_a_loop_on_a_thread_axis_is_refused(axis: str) -> None:
+@pytest.mark.parametrize("axis", UNSUPPORTED)
+def test_a_loop_on_another_axis_of_threads_is_refused(axis: str) -> None:
     state = LoopState.initial(PRODUCT).bind("C", "j", axis)
-    with pytest.raises(UsageError, match=f"the loop j of C is bound to {axis}; expected a loop of a CPU"):
+    with pytest.raises(UsageError, match=f"the loop j of C is bound to {axis}; expected blockIdx.x or"):
+        lower(PRODUCT, state)
+
+
+def test_a_bound_reduction_is_refused() -> None:
+    state = LoopState.initial(PRODUCT).bind("C", "k", "threadIdx.x")
+    with pytest.raises(UsageError, match=r"the loop k of C is bound to threadIdx.x, and is reduced"):
         lower(PRODUCT, state)
 
 
