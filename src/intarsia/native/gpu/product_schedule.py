@@ -16,15 +16,17 @@ from typing import Final
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import LoopVar
 from intarsia.native.dag import AccessAnalyzer
-from intarsia.native.gpu.schedule_stages import BLOCK_AXIS, THREAD_AXIS, compute_op
+from intarsia.native.gpu.schedule_stages import BLOCK_AXIS, THREAD_AXIS, WARP, compute_op
 from intarsia.native.loop_state import LoopState
 from intarsia.native.te import ComputeOp, Operation
 from intarsia.support.errors import UsageError
 
-_EDGES: Final = (64, 32)
+_EDGES: Final = (64, 32, 16)
 """Extents of a block's tile in each direction that are tried, largest first."""
 _ENOUGH_BLOCKS: Final = 64
 """Number of blocks from which on a tile is not made smaller: half of what an A100 computes at once."""
+_MOST_THREADS: Final = 512
+"""Number of threads of a block up to which each one has 128 registers."""
 _REGISTER_EDGE: Final = 4
 """Extent of a thread's tile in each direction: 16 sums for 8 loads from shared memory."""
 _STEP: Final = 16
@@ -126,7 +128,9 @@ def _tiles(op: ComputeOp, axes_of_inputs: Mapping[Operation, tuple[int, ...]]) -
         for numbers in axes_of_inputs.values():
             _cover(op, numbers, edge, tiles)
         blocks = prod(-(-extent // tile.extent) for extent, tile in zip(op.shape, tiles, strict=True))
-        if blocks >= _ENOUGH_BLOCKS:
+        # A smaller tile than a warp's edge leaves threads of a warp idle: it is for many threads only.
+        is_small_enough = blocks >= _ENOUGH_BLOCKS or edge <= WARP
+        if is_small_enough and prod(tile.threads for tile in tiles) <= _MOST_THREADS:
             break
     return tiles
 

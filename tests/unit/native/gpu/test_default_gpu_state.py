@@ -32,6 +32,7 @@ def kernels_of(name: str) -> tuple[ComputeDAG, PrimFunc]:
     return dag, lower_to_kernels(dag, default_gpu_state(dag))
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("name", sorted(DAGS))
 def test_a_workload_computes_the_same_in_kernels(name: str) -> None:
     check_kernels(*kernels_of(name))
