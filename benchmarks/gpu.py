@@ -4,7 +4,8 @@ Each row is measured in a process of its own, so that a fault loses one row only
 there, as one JSON object a line. Times are those of the GPU's events: the median of 20 runs after 3, without
 copies. Errors are relative to the norm of the result in float64: of onnxruntime on the CPU for models, of
 torch for layers. Without a driver or a GPU it prints that, and ends with exit code 2.
-Usage: python -m benchmarks.gpu [--seconds 540] [--output gpu.jsonl] [--rows NAME ...]
+`--check` needs no GPU: it compiles all rows for sm_80, and prints the registers and spills that ptxas finds.
+Usage: python -m benchmarks.gpu [--seconds 540] [--output gpu.jsonl] [--rows NAME ...] [--check]
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import IRModule
 from intarsia.ir.parser import parse_module
+from intarsia.native.gpu.ptxas import assemble
 from intarsia.passes import InferType
 from intarsia.runtime.cuda.cuda_context import CudaContext
 from intarsia.runtime.cuda.driver import LIBRARY, CudaDriver
@@ -45,6 +47,8 @@ NO_DEVICE: Final = 2
 """Exit code without a driver or a GPU: that of a usage error."""
 TARGET: Final = "cpu -toolchain=native -threads=1"
 OPSET: Final = 26
+OLDEST: Final = "sm_80"
+"""Oldest model of GPU that code is generated for; later ones run it too."""
 Array = npt.NDArray[Any]
 
 
@@ -148,6 +152,21 @@ def measure(
     )
 
 
+def check(name: str) -> dict[str, Any]:
+    """Compile one model or layer for the oldest GPU; return what ptxas says about its kernels."""
+    layer = layers().get(name)
+    mod = _imported(build_model(name)) if layer is None else InferType()(parse_module(layer.text))
+    program = _compiled(mod, OLDEST, None)
+    kernels = assemble(program.image.rstrip(b"\0").decode(), OLDEST).kernels
+    return {
+        "name": name,
+        "launches": len(program.launches),
+        "kernels": len(kernels),
+        "most_registers": max(kernel.registers for kernel in kernels),
+        "kernels_that_spill": sum(kernel.spilled_bytes > 0 for kernel in kernels),
+    }
+
+
 def _imported(model: ModelProto | None) -> IRModule:
     assert model is not None, "a layer has a program"
     return from_onnx(model)
@@ -222,7 +241,7 @@ def _beside(layer: Layer, inputs: Sequence[Array], runs: int) -> tuple[list[Arra
 
 def model_for(capability: tuple[int, int]) -> str:
     """Return the model that code for a GPU is generated for: its own for 9.0, else the oldest."""
-    return "sm_90a" if capability == (9, 0) else "sm_80"
+    return "sm_90a" if capability == (9, 0) else OLDEST
 
 
 def measure_in_child(name: str, seconds: float) -> dict[str, Any]:
@@ -248,8 +267,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("gpu.jsonl"), help="file that rows are added to")
     parser.add_argument("--rows", nargs="*", default=None, help="names of models and layers")
     parser.add_argument("--library", default=LIBRARY, help="library of the CUDA driver")
+    parser.add_argument("--check", action="store_true", help="compile all rows, without a GPU")
     parser.add_argument("--only", help="measure one row here and print it")
     options = parser.parse_args(arguments)
+    # Layers first: they take a second each, and say most about the kernels.
+    names = options.rows or [*layers(), *(model.name for model in zoo())]
+    if options.check:
+        for name in names:
+            print(json.dumps(check(name)), flush=True)
+        return 0
     try:
         context = CudaContext.open(CudaDriver.load(options.library))
     except MissingToolchainError as error:
@@ -265,8 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         context.close()
     end = time.monotonic() + options.seconds
-    # Layers first: they take a second each, and say most about the kernels.
-    for name in options.rows or [*layers(), *(model.name for model in zoo())]:
+    for name in names:
         left = end - time.monotonic()
         row = measure_in_child(name, left) if left > 0 else {"name": name, "problem": "no time left"}
         print(json.dumps(row), flush=True)

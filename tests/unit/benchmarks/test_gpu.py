@@ -1,5 +1,6 @@
 """The benchmark on GPUs: its rows on a fake GPU, and what it says without one."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from benchmarks import gpu
 from tests.gpu_on_cpu.fake_gpu import fake_context, fake_image
 
+from intarsia.native.gpu.ptxas import find_ptxas
 from intarsia.runtime.cuda.cuda_context import CudaContext
 
 
@@ -48,3 +50,11 @@ def test_a_row_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     row = gpu.measure_in_child("mnist", 60)
     assert row["name"] == "mnist"
     assert "NVIDIA driver" in row["problem"] or row.keys() >= {"microseconds"}
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+def test_a_check_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main(["--check", "--rows", "product_128", "mnist"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["name"] for row in rows] == ["product_128", "mnist"]
+    assert all(row["kernels_that_spill"] == 0 < row["most_registers"] <= 255 for row in rows)
