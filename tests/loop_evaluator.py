@@ -21,6 +21,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -98,11 +99,11 @@ class _Machine:
                 fresh = _Memory(array, np.zeros(buffer.shape, np.bool_))
                 with _bound(self.memory, buffer.name, fresh):
                     self.run(statement.body)
+            case Barrier():
+                raise AssertionError("the evaluator runs loops of a CPU")
             case IfThenElse():
-                if self.value(statement.cond):
-                    self.run(statement.then)
-                elif statement.otherwise is not None:
-                    self.run(statement.otherwise)
+                branch = statement.then if self.value(statement.cond) else statement.otherwise
+                self.run(Block(()) if branch is None else branch)
             case _:
                 assert_never(statement)
 

@@ -43,8 +43,13 @@ LONGEST_UNROLLED = 8
 
 
 @st.composite
-def histories(draw: st.DrawFn, dag: ComputeDAG, max_steps: int = 12) -> LoopState:
-    """A legal state of a DAG, with all split lengths chosen."""
+def histories(
+    draw: st.DrawFn, dag: ComputeDAG, max_steps: int = 12, more_proposals: "tuple[Proposal, ...]" = ()
+) -> LoopState:
+    """A legal state of a DAG, with all split lengths chosen.
+
+    Without further proposals it can be lowered.
+    """
     state = LoopState.initial(dag)
     computed = [place for place, stage in enumerate(state.stages) if stage.kind is StageKind.COMPUTE]
     if not computed:
@@ -53,7 +58,7 @@ def histories(draw: st.DrawFn, dag: ComputeDAG, max_steps: int = 12) -> LoopStat
     for _ in range(proposals):
         if len(state.transform_steps) == max_steps:
             break
-        propose = draw(st.sampled_from(PROPOSALS))
+        propose = draw(st.sampled_from((*PROPOSALS, *more_proposals)))
         stage_id = draw(st.integers(0, len(state.stages) - 1))
         step = propose(draw, state, stage_id)
         if step is not None:
@@ -146,7 +151,7 @@ def _pragma(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep |
     return PragmaStep(stage_id, 0, f"auto_unroll_max_step${number}")
 
 
-def _storage_align(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep | None:
+def align_storage(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep | None:
     loop = _loop(draw, state, stage_id)
     return None if loop is None else StorageAlignStep(stage_id, loop, 8, draw(st.integers(0, 3)))
 
@@ -197,7 +202,7 @@ def _rfactor(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep 
 
 PROPOSALS: tuple[Proposal, ...] = (
     *(_split, _split, _split, _follow_split, _follow_fused_split, _fuse, _reorder, _annotate, _annotate),
-    *(_pragma, _storage_align, _compute_at, _compute_at, _compute_at, _compute_inline, _compute_root),
+    *(_pragma, _compute_at, _compute_at, _compute_at, _compute_inline, _compute_root),
     *(_cache_read, _cache_write, _cache_write, _rfactor, _rfactor),
 )
 """Kinds of steps, those that matter most several times."""

@@ -32,6 +32,9 @@ I64 = DType.INT64
 DTYPES = (DType.FLOAT32, DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.UINT8, DType.BFLOAT16)
 
 
+CPU_KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
+
+
 @dataclass(frozen=True)
 class Loop:
     """A loop around what is inside."""
@@ -83,7 +86,7 @@ class _Writer:
         self.count += 1
         return self.count
 
-    def loop(self, extent: int, kinds: tuple[ForKind, ...] = tuple(ForKind)) -> Loop:
+    def loop(self, extent: int, kinds: tuple[ForKind, ...] = CPU_KINDS) -> Loop:
         return Loop(LoopVar(f"i{self.next()}"), extent, self.draw(st.sampled_from(kinds)))
 
     def stage(self, buffer: Buffer) -> Statement:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
+from tests.properties.random_kernels import CPU_KINDS
 
 from intarsia.ir import Attrs, DType, PrimFunc, Span
 from intarsia.ir.prim_func import (
@@ -18,7 +19,6 @@ from intarsia.ir.prim_func import (
     Buffer,
     Cast,
     For,
-    ForKind,
     IfThenElse,
     Intrinsic,
     Literal,
@@ -34,6 +34,7 @@ from intarsia.ir.scalar_types import ARITHMETIC, COMPARISONS, INTRINSICS, LOOP_D
 NAMES = ("x", "y", "i", "x_1", "for", "min", "float32", "nan", "7", 'say "hi"', "größe", "a.b")
 DTYPES = sorted(LOOP_DTYPES)
 EXTENTS = st.integers(1, 3)
+CPU_SCOPES = [scope for scope in MemoryScope if scope is not MemoryScope.SHARED]
 
 
 @st.composite
@@ -83,7 +84,7 @@ class _Writer:
 
     def _for(self, depth: int) -> For:
         var, extent = LoopVar(self._name({var.name for var, _ in self.loops})), self.draw(EXTENTS)
-        kind = self.draw(st.sampled_from(ForKind))
+        kind = self.draw(st.sampled_from(CPU_KINDS))
         self.loops.append((var, extent))
         body = self.statement(depth)
         self.loops.pop()
@@ -94,7 +95,7 @@ class _Writer:
         return IfThenElse(self.scalar(DType.BOOL, 2), self.statement(depth), otherwise)
 
     def _allocate(self, depth: int) -> Allocate:
-        buffer = replace(self.new_buffer(), scope=self.draw(st.sampled_from(MemoryScope)))
+        buffer = replace(self.new_buffer(), scope=self.draw(st.sampled_from(CPU_SCOPES)))
         fill = self._filled(buffer)
         self.buffers.append(buffer)
         rest = self.statement(depth) if depth >= 0 else Block(())

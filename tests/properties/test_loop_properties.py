@@ -31,6 +31,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -128,6 +129,8 @@ def _renamed_statement(old: Statement) -> Statement:
         case For():
             body = _renamed_statement(old.body)
             return Block((For(LoopVar(f"{old.var.name} again"), old.extent, body, old.kind),))
+        case Barrier():
+            return old
         case Store():
             where = tuple(map(_renamed_scalar, old.indices))
             return Block((Block(()), Store(_renamed_buffer(old.buffer), where, _renamed_scalar(old.value))))

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.native_workloads import WORKLOADS
-from tests.properties.random_histories import histories
+from tests.properties.random_histories import align_storage, histories
 from tests.python_schedule import run_python_code, shape_of
 
 from intarsia.native.dag import ComputeDAG
@@ -19,7 +19,9 @@ from intarsia.native.loop_state.record import (
 from intarsia.native.loop_state.stage import Stage
 
 DAGS = {name: ComputeDAG(workload()) for name, workload in WORKLOADS.items()}
-STATES = st.sampled_from(sorted(DAGS)).flatmap(lambda name: histories(DAGS[name], max_steps=20))
+STATES = st.sampled_from(sorted(DAGS)).flatmap(
+    lambda name: histories(DAGS[name], max_steps=20, more_proposals=(align_storage,))
+)
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -14,6 +14,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -143,6 +144,10 @@ class LoopBuilder(ValueBuilder):
     def loop_if(self, children: Children) -> IfThenElse:
         """`if cond { ... } else { ... }`."""
         return IfThenElse(*children)
+
+    def loop_barrier(self, _: Children) -> Barrier:
+        """`barrier;`."""
+        return Barrier()
 
     # Scalars
 

@@ -15,6 +15,7 @@ from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -95,6 +96,8 @@ def _entered(statement: Statement, numbers: _Numbers) -> Iterator[Entry]:
             yield ("alloc", *_shape(statement.buffer))
         case IfThenElse():
             yield ("if",)
+        case Barrier():
+            yield ("barrier",)
         case Block():
             raise AssertionError("blocks are looked through")
         case _:

@@ -26,6 +26,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -100,6 +101,8 @@ def _head(statement: Statement) -> str:
             return f"alloc {_buffer_text(statement.buffer)} {{"
         case IfThenElse():
             return f"if {scalar_text(statement.cond)} {{"
+        case Barrier():
+            return "barrier;"
         case Block():
             raise AssertionError("blocks are looked through")
         case _:

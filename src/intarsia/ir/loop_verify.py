@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from intarsia.ir.complaint import Complaint
 from intarsia.ir.dtype import DType
+from intarsia.ir.kernel_verify import KernelPosition
 from intarsia.ir.loop_literal import loop_name_text
 from intarsia.ir.loop_printer import HEAD
 from intarsia.ir.loop_walk import Event, operands, scalar_post_order, walk
@@ -42,14 +43,16 @@ def loop_complaints(owner: str, function: PrimFunc) -> Iterator[Complaint]:
             scope = f"the parameter {loop_name_text(param.name)} is in the scope {param.scope.value}"
             yield Complaint(owner, HEAD, f"{scope}; expected global")
         names.buffers[param.name] = param
+    position = KernelPosition()
     for visit in walk(function.body):
         statement = visit.statement
         if visit.event is Event.ENTER:
-            texts = list(dict.fromkeys(_own_complaints(statement, names)))
+            texts = list(dict.fromkeys((*_own_complaints(statement, names), *position.complaints(statement))))
             if visit.depth == DEEPEST:
                 texts.append(f"statements stand inside each other more than {DEEPEST} deep")
             yield from (Complaint(owner, visit.number, text) for text in texts)
         names.follow(statement, visit.event)
+        position.follow(statement, visit.event)
 
 
 @dataclass(slots=True)

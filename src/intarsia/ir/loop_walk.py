@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, assert_never
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -40,7 +41,8 @@ class Visit(NamedTuple):
     """A step of a walk.
 
     Attributes:
-        event: Whether the statement begins, ends, or its second branch begins. A Store begins only.
+        event: Whether the statement begins, ends, or its second branch begins. A Store or a Barrier
+            begins only.
         statement: The statement, never a Block.
         number: Number of statements that begin before it; it distinguishes equal statements.
         depth: Number of enclosing statements.
@@ -67,7 +69,7 @@ def walk(body: Statement) -> Iterator[Visit]:
             continue
         yield Visit(Event.ENTER, statement, count, depth)
         match statement:
-            case Store():
+            case Store() | Barrier():
                 pass
             case For(body=inside) | Allocate(body=inside):
                 stack += [Visit(Event.LEAVE, statement, count, depth), (inside, depth + 1)]
@@ -88,7 +90,7 @@ def scalars(statement: Statement) -> tuple[Scalar, ...]:
             return (*statement.indices, statement.value)
         case IfThenElse():
             return (statement.cond,)
-        case Block() | For() | Allocate():
+        case Block() | For() | Allocate() | Barrier():
             return ()
         case _:
             assert_never(statement)

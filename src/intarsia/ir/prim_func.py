@@ -1,7 +1,7 @@
 """Loop functions and their language, declared on this page (DESIGN section 8).
 
     PrimFunc  = parameters (buffers), a statement, attributes
-    Statement = Block | For | Store | Allocate | IfThenElse
+    Statement = Block | For | Store | Allocate | IfThenElse | Barrier
     Scalar    = LoopVar | Literal | Load | Arith | Cast | Intrinsic
 
 A PrimFunc writes into buffers that its caller provides; it returns nothing. Everything here is immutable and
@@ -31,12 +31,20 @@ DEEPEST: Final = 64
 
 
 class ForKind(StrEnum):
-    """How the iterations of a loop are carried out."""
+    """How the iterations of a loop are carried out.
+
+    BLOCK and THREAD are those of a GPU kernel: a BLOCK loop stands inside no other loop, and its body is one
+    THREAD loop, with allocations in SHARED memory around it. The threads of a block run at the same time, in
+    any order between two barriers; blocks run in any order. Two threads that touch one element, at least one
+    of them writing, do so on different sides of a barrier of their block.
+    """
 
     SERIAL = "serial"
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BLOCK = "block"
+    THREAD = "thread"
 
 
 class ArithOp(StrEnum):
@@ -68,12 +76,14 @@ class ArithOp(StrEnum):
 class MemoryScope(StrEnum):
     """Where a buffer lives.
 
-    THREAD is scratch of one thread. REGISTER promises that every index is constant once unrolled and
-    vectorised loops are expanded, so that its elements need no memory. No scope changes what is computed.
+    THREAD is scratch of one thread, SHARED memory of the threads of one BLOCK iteration. REGISTER promises
+    that every index is constant once unrolled and vectorised loops are expanded, so that its elements need no
+    memory. No scope changes what is computed.
     """
 
     GLOBAL = "global"
     THREAD = "thread"
+    SHARED = "shared"
     REGISTER = "register"
 
 
@@ -85,7 +95,7 @@ class Buffer:
         name: Its name, unique in its function.
         shape: Extents, outermost first; () is a scalar.
         dtype: Element type, one of `scalar_types.LOOP_DTYPES`.
-        scope: Memory scope: memory, scratch of one thread, or registers; parameters are in memory.
+        scope: Memory scope: memory, that of one block or thread, or registers; parameters are in memory.
     """
 
     name: str
@@ -259,8 +269,16 @@ class IfThenElse:
     otherwise: Statement | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A statement that no thread of a block passes before all of them have reached it.
+
+    It stands in a THREAD loop, and in no guard that threads of one block may decide differently.
+    """
+
+
 Scalar: TypeAlias = LoopVar | Literal | Load | Arith | Cast | Intrinsic
-Statement: TypeAlias = Block | For | Store | Allocate | IfThenElse
+Statement: TypeAlias = Block | For | Store | Allocate | IfThenElse | Barrier
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

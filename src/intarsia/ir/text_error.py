@@ -38,7 +38,7 @@ _GROUPS: Final = (
     (_TYPE, "a type"),
     (_SCALAR, "a scalar"),
     (_SCALAR - {"NOT"}, "a scalar"),
-    ({"FOR", "IF", "ALLOC", "IDENT", "STRING"}, "a statement"),
+    ({"FOR", "IF", "ALLOC", "BARRIER", "IDENT", "STRING"}, "a statement"),
     ({"IDENT", "STRING"}, "a name"),
 )
 _OPERATORS: Final = {"ADDITIVE", "MULTIPLICATIVE", "COMPARISON", "AND", "OR"}

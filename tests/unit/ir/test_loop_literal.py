@@ -88,8 +88,10 @@ def test_the_scope_global_can_be_written() -> None:
 
 
 def test_an_unknown_scope() -> None:
-    with pytest.raises(ValueError, match=r"^unknown scope shared; the scopes are global, thread, register$"):
-        buffer_of("x", "Buffer[(4,), float32, shared]")
+    with pytest.raises(
+        ValueError, match=r"^unknown scope local; the scopes are global, thread, shared, register$"
+    ):
+        buffer_of("x", "Buffer[(4,), float32, local]")
 
 
 def test_spaces_in_a_buffer_do_not_matter() -> None:

@@ -84,7 +84,7 @@ def _of_floats(builder: Builder, isa: Isa, call: Intrinsic, texts: list[str], la
 
 
 def _has_rounding(isa: Isa) -> bool:
-    return isa.architecture == "aarch64" or "sse4.1" in isa.features
+    return isa.architecture != "x86_64" or "sse4.1" in isa.features
 
 
 def _fma(builder: Builder, isa: Isa, dtype: DType, texts: list[str], lanes: int) -> str:

@@ -9,6 +9,7 @@ from typing import assert_never
 from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import (
     Allocate,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -60,6 +61,8 @@ class _Splice:
             case IfThenElse(cond=cond, then=then, otherwise=otherwise):
                 second = None if otherwise is None else self.statement(otherwise)
                 return self.stores.guard(self.scalar(cond), self.statement(then), second)
+            case Barrier():
+                return statement
             case Store():
                 indices = tuple(map(self.scalar, statement.indices))
                 stored = Store(self.buffer(statement.buffer), indices, self.scalar(statement.value))

@@ -13,6 +13,8 @@ from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_store import block
 from intarsia.native.lowering.placements import Placements, find_placements, note_placements
 from intarsia.native.lowering.stage_nest import StageNests
+from intarsia.native.lowering.thread_sharing import as_kernel
+from intarsia.native.lowering.unlowered import has_bound_loops, refuse_unlowered
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
 
@@ -24,18 +26,23 @@ def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
     tile of its tensor, allocated in that loop. A split that leaves a rest, or a window that reaches beyond a
     tensor, is guarded by an IfThenElse in the outermost loop where it is decided. Loops of extent 1 are left
     out. Loops that must run in order or cannot be nested are serial, whatever their annotation: reductions
-    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes
-    of a grid of threads. The attribute `auto_unroll_max_step` is the largest of the hints of that name. Tiles
-    are dense, whatever storage alignment says.
+    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones. The
+    attribute `auto_unroll_max_step` is the largest of the hints of that name.
+
+    If a loop is bound to blockIdx.x or threadIdx.x, each stage outside of all loops becomes a GPU kernel
+    (`thread_sharing`): a stage that is attached inside loops and has a loop over threads is computed once for
+    all threads of the block.
 
     Args:
         dag: DAG before any step.
         state: State with all split lengths chosen; if it has no stages, its history is replayed on the DAG.
 
     Raises:
-        UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
+        UsageError: A length is not chosen, a stage is computed where those that read it cannot see it, a loop
+            is bound to another axis or is a reduction, or storage is aligned.
     """
     staged = _with_stages(dag, state)
+    refuse_unlowered(staged)
     placements = find_placements(staged)
     params = (*dag.placeholders, *dag.outputs)
     names = NameSupply(buffer.name for stage in staged.stages for buffer in stage.op.buffers)
@@ -80,14 +87,19 @@ def _with_stages(dag: ComputeDAG, state: LoopState) -> LoopState:
     return state if state.stages else LoopState.replay(dag, state.transform_steps)
 
 
+_NOTHING = Block(())
+
+
 def _body(state: LoopState, placements: Placements, names: NameSupply, params: set[str]) -> Statement:
     nests = StageNests(state, placements, names)
+    is_for_gpu = has_bound_loops(state)
     body: Statement = Block(())
     for stage_id in reversed(range(len(state.stages))):
         placement = placements.by_stage.get(stage_id)
         if placement is None or placement.around.path:
             continue
-        body = block((nests.statement(stage_id), body))
+        nest = nests.statement(stage_id)
+        body = block((as_kernel(nest) if is_for_gpu and nest != _NOTHING else nest, body))
         for buffer in reversed(placement.buffers):
             if buffer.name not in params:
                 body = Allocate(buffer, body)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from intarsia.ir.loop_walk import Event, operands, scalars, walk
-from intarsia.ir.prim_func import Load, Scalar
+from intarsia.ir.prim_func import Load, LoopVar, Scalar
+from intarsia.native.loop_state.iterator import IteratorAnnotation
 from intarsia.native.loop_state.stage import ComputeAt, StageKind
 from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_forms import ElementForms
@@ -86,7 +87,19 @@ class _Search:
                 f"{name} is computed inside a loop of {self._state.stages[target[0]].op.name}; "
                 "expected a later stage that has loops"
             )
-        return target_placement.surroundings_inside(*target)
+        around = target_placement.surroundings_inside(*target)
+        return self._around_all_threads(around) if _is_shared(self._state, stage_id) else around
+
+    def _threads(self, around: Surroundings) -> frozenset[LoopVar]:
+        """Return the counters of the loops over threads among the loops around a stage."""
+        loops = (self._placements[stage_id].loops[position] for stage_id, position in around.path)
+        return frozenset(loop.var for loop in loops if loop.annotation is IteratorAnnotation.THREAD_X)
+
+    def _around_all_threads(self, around: Surroundings) -> Surroundings:
+        """Return the surroundings of a stage that all threads compute, without guards of one thread."""
+        threads = self._threads(around)
+        guards = tuple(guard for guard in around.guards if not guard.loop_vars & threads)
+        return Surroundings(around.path, around.ranges, guards)
 
     def _tile(self, stage_id: int, around: Surroundings) -> tuple[Interval, ...] | None:
         op = self._state.stages[stage_id].op
@@ -103,7 +116,11 @@ class _Search:
                         f"{reader} reads {op.name}, which is computed inside a loop that is not around it"
                     )
                 reads.append(read)
-        return read_box(reads, around.ranges, op.shape)
+        fixed = around.ranges
+        if _is_shared(self._state, stage_id):
+            threads = self._threads(around)
+            fixed = {var: values for var, values in fixed.items() if var not in threads}
+        return read_box(reads, fixed, op.shape)
 
     def _check_not_output(self, stage_id: int, where: str) -> None:
         op = self._state.stages[stage_id].op
@@ -122,6 +139,11 @@ class _Search:
         self._elements[stage_id] = forms
         for buffer, indices in forms.reads():
             self._reads.setdefault(buffer.name, []).append((path, op.name, Read(indices, placement.ranges)))
+
+
+def _is_shared(state: LoopState, stage_id: int) -> bool:
+    """Return whether the threads of a block compute a stage together."""
+    return any(loop.annotation is IteratorAnnotation.THREAD_X for loop in state.stages[stage_id].iters)
 
 
 def _loads(op: ExternOp, inlining: Inlining) -> list[tuple[str, Read]]:

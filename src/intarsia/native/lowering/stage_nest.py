@@ -36,9 +36,11 @@ _KINDS: Mapping[IteratorAnnotation, ForKind] = {
     IteratorAnnotation.UNROLL: ForKind.UNROLLED,
     IteratorAnnotation.VECTORIZE: ForKind.VECTORIZED,
     IteratorAnnotation.PARALLEL: ForKind.PARALLEL,
+    IteratorAnnotation.BLOCK_X: ForKind.BLOCK,
+    IteratorAnnotation.THREAD_X: ForKind.THREAD,
 }
 _NOTHING = Block(())
-_OF_ONE_THREAD = frozenset({ForKind.PARALLEL, ForKind.VECTORIZED})
+_OF_ONE_THREAD = frozenset({ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.BLOCK, ForKind.THREAD})
 """Kinds of loops inside of which no loop is parallel."""
 
 

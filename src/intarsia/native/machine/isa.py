@@ -29,6 +29,8 @@ _LINUX_NAMES: Final = {
 }
 _ARM_FEATURES: Final = ("neon", "fullfp16", "dotprod", "lse", "i8mm", "bf16")
 _ALWAYS: Final = {"x86_64": ("64bit", "cmov", "cx8", "sse", "sse2"), "aarch64": ("neon",)}
+_WITH_FMA: Final = ("aarch64", "nvptx64")
+"""Architectures that have multiply-adds, and conversions of float16, in all their models."""
 _ARCHITECTURES: Final = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 _TEXT: Final = re.compile(r"(?P<architecture>\w+) (?P<cpu>[\w.+-]+)(?P<features>( [+-][\w.-]+)*)")
 
@@ -161,12 +163,12 @@ class Isa:
     @property
     def has_fma(self) -> bool:
         """Whether a product and a sum are one instruction; without it, `llvm.fma` is a slow library call."""
-        return self.architecture == "aarch64" or "fma" in self.features or "avx512f" in self.features
+        return self.architecture in _WITH_FMA or "fma" in self.features or "avx512f" in self.features
 
     @property
     def has_f16c(self) -> bool:
         """Whether there are instructions that convert between float16 and float32."""
-        return self.architecture == "aarch64" or "f16c" in self.features
+        return self.architecture in _WITH_FMA or "f16c" in self.features
 
     @property
     def has_avx512(self) -> bool:

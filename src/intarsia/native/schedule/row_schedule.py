@@ -32,9 +32,9 @@ def with_rows(state: LoopState, task: ScheduleTask, done: frozenset[str] = froze
         task: DAG and machine.
         done: Names of stages that are scheduled already.
     """
-    for target, members in _groups(state, done).items():
+    for target, members in row_groups(state, done).items():
         work = work_of([state[name].op for name in (target, *members)])
-        depth = _depth(state, target, members)
+        depth = shared_depth(state, target, members)
         if not depth:
             for name in (target, *members):
                 state = with_transposed_tiles(state, name, task) or with_loops(state, name, task)
@@ -55,7 +55,7 @@ def _with_rows_of(state: LoopState, target: str, depth: int, task: ScheduleTask,
     return state
 
 
-def _groups(state: LoopState, done: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+def row_groups(state: LoopState, done: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the root stages, each with the stages that are computed in its rows."""
     dag = state.current_dag
     analyzer = AccessAnalyzer(dag)
@@ -93,7 +93,7 @@ def _real_readers(state: LoopState, op: Operation) -> Iterable[Operation]:
     return readers
 
 
-def _depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
+def shared_depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
     """Return how many outer axes a stage shares with all stages in its rows; 0 if it is alone.
 
     One axis is left to vectorise, unless the rows are reduced along, or contain partial results, which have a

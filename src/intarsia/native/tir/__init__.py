@@ -1,6 +1,6 @@
 """Loop functions: what they mean, and passes on them (DESIGN section 8).
 
-interpret          runs a loop function (generated_python, scalar_math)
+interpret          runs a loop function (generated_python, scalar_math, thread_races)
 simplify           fewer operations (simplify_scalar, integer_rules, affine)
 loop_partition     guards out of loops (loop_cuts)
 vectorize_loop     vectorised loops innermost (accesses)
@@ -9,7 +9,8 @@ register_promotion accumulators in registers (register_tile, accesses)
 skip_padding       no products with padding
 storage_rewrite    shared scratch memory (buffer_lifetime)
 unroll_loop        iterations written out (unroll_choice)
-default_tir        all of them, in order
+default_tir        all of these, in order
+split_at_barriers  GPU kernels as loops of a CPU
 rewriting          taking statements apart and together again
 """
 
@@ -20,6 +21,7 @@ from intarsia.native.tir.mark_small_loops import MarkSmallLoops
 from intarsia.native.tir.register_promotion import RegisterPromotion
 from intarsia.native.tir.simplify import Simplify
 from intarsia.native.tir.skip_padding import SkipPadding
+from intarsia.native.tir.split_at_barriers import SplitAtBarriers
 from intarsia.native.tir.storage_rewrite import StorageRewrite
 from intarsia.native.tir.unroll_loop import UnrollLoop, UnrollLoopConfig
 from intarsia.native.tir.vectorize_loop import NOT_VECTORIZED, VectorizeLoop
@@ -31,6 +33,7 @@ __all__ = [
     "RegisterPromotion",
     "Simplify",
     "SkipPadding",
+    "SplitAtBarriers",
     "StorageRewrite",
     "UnrollLoop",
     "UnrollLoopConfig",

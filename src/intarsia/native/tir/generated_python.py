@@ -12,14 +12,17 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Buffer,
     Cast,
     For,
+    ForKind,
     IfThenElse,
     Intrinsic,
     Literal,
     Load,
     LoopVar,
+    MemoryScope,
     PrimFunc,
     Scalar,
     Statement,
@@ -37,6 +40,7 @@ from intarsia.native.tir.scalar_math import (
     smaller,
     wrapped,
 )
+from intarsia.native.tir.thread_races import AccessCheck, KernelClock
 from intarsia.support.errors import ExecutionError
 
 _LOOPS_IN_A_FUNCTION: Final = 12
@@ -60,7 +64,8 @@ _CAN_LEAVE: Final = frozenset({ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.FL
 def python_function(prim_func: PrimFunc) -> Callable[..., None]:
     """Return a Python function that runs a loop function on flat lists, one for each parameter, in place.
 
-    It raises ExecutionError where an index is outside of its buffer, and for what else is undefined.
+    It raises ExecutionError where an index is outside of its buffer, where threads race for an element, and
+    for what else is undefined.
     """
     writer = _Writer()
     names = [writer.bind(param) for param in prim_func.params]
@@ -99,6 +104,11 @@ class _Writer:
     loops: int = 0
     temporaries: int = 0
     bound: int = 0
+    checks: dict[Buffer, str] = field(default_factory=dict)
+    clock: str = ""
+    block: str = ""
+    barriers: int = 0
+    in_thread: bool = False
 
     def emit_line(self, text: str) -> None:
         self.lines.append(" " * self.indent + text)
@@ -119,47 +129,101 @@ class _Writer:
         self.temporaries = 0
         match statement, event:
             case Store(), Event.ENTER:
-                offset = self.emit_offset(
-                    statement.buffer, [self.emit_scalar(index) for index in statement.indices]
-                )
-                self.emit_line(
-                    f"{self.names[statement.buffer][-1]}[{offset}] = {self.emit_scalar(statement.value)}"
-                )
+                self.emit_store(statement)
+            case Barrier(), Event.ENTER:
+                self.barriers += 1
+                self.emit_line(f"yield {self.barriers}")
+            case For(kind=ForKind.THREAD), _:
+                self.enter_threads(statement) if event is Event.ENTER else self.leave_threads(statement)
             case For(), Event.ENTER:
-                self.enter_loop(statement)
+                self.enter_kernel(statement) if statement.kind is ForKind.BLOCK else self.enter_loop(
+                    statement
+                )
             case For(), Event.LEAVE:
-                self.names[statement.var].pop()
-                self.indent -= 1
-                self.loops -= 1
-                # The deepest loops of a function are complete: call the function that holds them.
-                if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
-                    self.indent -= 1
-                    self.emit_line(f"inner{self.loops}()")
+                self.leave_loop(statement)
             case Allocate(), Event.ENTER:
-                size = _element_count(statement.buffer.shape)
-                fill = self.bind_constant(sentinel(statement.buffer.dtype))
-                name = self.bind(statement.buffer)
-                self.emit_line(f"{name} = [{fill}] * {size}")
+                self.emit_allocation(statement.buffer)
             case Allocate(), Event.LEAVE:
                 self.names[statement.buffer].pop()
-            case IfThenElse(), Event.ENTER:
-                self.emit_line(f"if {self.emit_scalar(statement.cond)}:")
-                self.indent += 1
-                self.emit_line("pass")
-            case IfThenElse(), Event.ELSE:
-                self.indent -= 1
-                self.emit_line("else:")
-                self.indent += 1
-                self.emit_line("pass")
-            case IfThenElse(), Event.LEAVE:
-                self.indent -= 1
+            case IfThenElse(), _:
+                self.visit_guard(statement, event)
             case _:
                 raise AssertionError(statement)
+
+    def visit_guard(self, guard: IfThenElse, event: Event) -> None:
+        if event is not Event.ENTER:
+            self.indent -= 1
+        if event is not Event.LEAVE:
+            head = f"if {self.emit_scalar(guard.cond)}:" if event is Event.ENTER else "else:"
+            self.emit_line(head)
+            self.indent += 1
+            self.emit_line("pass")
+
+    def emit_store(self, statement: Store) -> None:
+        indices = [self.emit_scalar(index) for index in statement.indices]
+        offset = self.emit_offset(statement.buffer, indices)
+        value = self.emit_scalar(statement.value)
+        if self.in_thread and statement.buffer in self.checks:
+            self.emit_line(f"{self.checks[statement.buffer]}.note_write({offset})")
+        self.emit_line(f"{self.names[statement.buffer][-1]}[{offset}] = {value}")
+
+    def check_accesses(self, buffer: Buffer) -> None:
+        """Emit a new check for races over a buffer."""
+        self.checks[buffer] = f"check{self.names[buffer][-1]}"
+        kind = self.bind_constant(AccessCheck)
+        self.emit_line(f"{self.checks[buffer]} = {kind}({buffer.name!r}, {self.clock})")
+
+    def enter_kernel(self, loop: For) -> None:
+        """Enter a loop over blocks: what they write in memory from outside is checked for races."""
+        self.clock = f"clock{self.bound}"
+        self.emit_line(f"{self.clock} = {self.bind_constant(KernelClock)}()")
+        self.checks = {}
+        for buffer in dict.fromkeys(
+            visit.statement.buffer
+            for visit in walk(loop)
+            if visit.event is Event.ENTER and isinstance(visit.statement, Store)
+        ):
+            if self.names.get(buffer):
+                self.check_accesses(buffer)
+        self.enter_loop(loop)
+        self.block = self.names[loop.var][-1]
+
+    def enter_threads(self, loop: For) -> None:
+        name = self.bind(loop.var)
+        self.emit_line(f"def thread_{name}({name}):")
+        self.indent += 1
+        self.emit_line("if False: yield 0")
+        self.in_thread = True
+
+    def leave_threads(self, loop: For) -> None:
+        name = self.names[loop.var].pop()
+        self.indent -= 1
+        self.in_thread = False
+        self.emit_line(f"{self.clock}.run_threads({self.block}, {loop.extent}, thread_{name})")
+
+    def emit_allocation(self, buffer: Buffer) -> None:
+        size = _element_count(buffer.shape)
+        fill = self.bind_constant(sentinel(buffer.dtype))
+        name = self.bind(buffer)
+        self.emit_line(f"{name} = [{fill}] * {size}")
+        if buffer.scope is MemoryScope.SHARED:
+            self.check_accesses(buffer)
+
+    def leave_loop(self, loop: For) -> None:
+        self.names[loop.var].pop()
+        self.indent -= 1
+        self.loops -= 1
+        # The deepest loops of a function are complete: call the function that holds them.
+        if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
+            self.indent -= 1
+            self.emit_line(f"{'yield from ' if self.in_thread else ''}inner{self.loops}()")
 
     def enter_loop(self, loop: For) -> None:
         if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
             self.emit_line(f"def inner{self.loops}():")
             self.indent += 1
+            if self.in_thread:
+                self.emit_line("if False: yield 0")
         self.loops += 1
         name = self.bind(loop.var)
         self.emit_line(f"for {name} in range({loop.extent}):")
@@ -197,6 +261,8 @@ class _Writer:
                 return self.bind_constant(number_of_literal(scalar))
             case Load():
                 offset = self.emit_offset(scalar.buffer, below)
+                if self.in_thread and scalar.buffer in self.checks:
+                    self.emit_line(f"{self.checks[scalar.buffer]}.note_read({offset})")
                 return self.emit_temporary(f"{self.names[scalar.buffer][-1]}[{offset}]")
             case Arith():
                 return self.emit_arithmetic(scalar, below)

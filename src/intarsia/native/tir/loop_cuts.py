@@ -13,6 +13,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     For,
     IfThenElse,
@@ -81,7 +82,7 @@ class Comparisons:
                 yield from self.find_in(statement.then)
                 if statement.otherwise is not None:
                     yield from self.find_in(statement.otherwise)
-            case Store():
+            case Store() | Barrier():
                 pass
             case _:
                 assert_never(statement)

@@ -13,6 +13,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     For,
     ForKind,
@@ -30,6 +31,7 @@ from intarsia.native.tir.rewriting import (
     block_like,
     buffer_names,
     flat,
+    has_blocks,
     with_body,
     with_branches,
 )
@@ -86,6 +88,8 @@ class LoopPartition(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function with its loops cut."""
+        if has_blocks(function):
+            return function  # it may not move accesses across barriers
         if not Comparisons().find_in(function.body):
             return function
         budget = self.max_statements - _store_count(function.body)
@@ -118,7 +122,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> list[Statement]:
         match statement:
-            case Store():
+            case Store() | Barrier():
                 return [statement]
             case Block():
                 return [after for inner in flat(statement) for after in self.visit(inner, ranges)]

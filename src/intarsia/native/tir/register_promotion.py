@@ -10,6 +10,7 @@ from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import (
     Allocate,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -39,6 +40,7 @@ from intarsia.native.tir.rewriting import (
     block_like,
     buffer_names,
     flat,
+    has_blocks,
     with_body,
     with_branches,
 )
@@ -100,6 +102,8 @@ class RegisterPromotion(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function with registers in use."""
+        if has_blocks(function):
+            return function  # it may not move accesses across barriers
         walker = _Walker(self.vector_bytes, buffer_names(function))
         body = walker.visit_body(function.body, {}, self.registers - self.kept_free)
         return with_prim_func_fields(function, body=body)
@@ -126,7 +130,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range], free: int) -> Statement:
         match statement:
-            case Store():
+            case Store() | Barrier():
                 return statement
             case For():
                 here = {**ranges, statement.var: (0, statement.extent - 1)}

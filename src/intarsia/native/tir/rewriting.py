@@ -9,9 +9,11 @@ from typing import TypeAlias, assert_never
 from intarsia.ir.loop_walk import operands, scalar_post_order, walk, with_operands
 from intarsia.ir.prim_func import (
     Allocate,
+    Barrier,
     Block,
     Buffer,
     For,
+    ForKind,
     IfThenElse,
     Literal,
     Load,
@@ -72,6 +74,18 @@ def with_branches(statement: IfThenElse, then: Statement, otherwise: Statement |
     return IfThenElse(statement.cond, then, otherwise)
 
 
+def has_blocks(function: PrimFunc) -> bool:
+    """Return whether a loop function has loops over the blocks of a GPU; they stand inside no other loop."""
+    stack = flat(function.body)
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Allocate):
+            stack += flat(statement.body)
+        elif isinstance(statement, For) and statement.kind is ForKind.BLOCK:
+            return True
+    return False
+
+
 def loop_vars(scalar: Scalar) -> set[LoopVar]:
     """Return the counters that a scalar depends on."""
     return {inner for inner, _ in scalar_post_order(scalar) if isinstance(inner, LoopVar)}
@@ -121,6 +135,8 @@ class Replacement:
                 return block_like(statement, [self.statement(inner) for inner in flat(statement)])
             case Store():
                 return self._store(statement)
+            case Barrier():
+                return statement
             case For():
                 return with_body(statement, self.statement(statement.body))
             case Allocate():

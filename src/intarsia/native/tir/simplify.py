@@ -13,9 +13,11 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     For,
+    ForKind,
     IfThenElse,
     Literal,
     Load,
@@ -40,9 +42,10 @@ from intarsia.transform import PassContext, PrimFuncPass, register_pass
 class Simplify(PrimFuncPass):
     """Folds numbers, shortens indices by the ranges of counters, and drops what does nothing.
 
-    Loops of extent 1 are replaced by their body, guards that always or never hold by what they guard. Buffers
-    that are never read are not written. Every value stays the same bit for bit, so `x + 0.0` stays (it makes
-    0.0 of -0.0), and `x * 1.0` goes. Linear in the program; sums of n terms in n * n at worst.
+    Loops of extent 1 are replaced by their body, but for blocks and threads; guards that always or never hold
+    by what they guard. Buffers that are never read are not written. Every value stays the same bit for bit,
+    so `x + 0.0` stays (it makes 0.0 of -0.0), and `x * 1.0` goes. Linear in the program; sums of n terms in
+    n * n at worst.
 
     Before:
         def prim @f(x: Buffer[(4, 8), float32], y: Buffer[(4, 8), float32]) {
@@ -109,6 +112,8 @@ class _Walker:
         match statement:
             case Store():
                 return self.simplify_store(statement)
+            case Barrier():
+                return [statement]
             case For():
                 return self.simplify_loop(statement)
             case Allocate():
@@ -138,7 +143,8 @@ class _Walker:
             body = self.simplify_body(loop.body)
         if _is_empty(body):
             return []
-        return flat(body) if loop.extent == 1 else [with_body(loop, body)]
+        is_left_out = loop.extent == 1 and loop.kind not in (ForKind.BLOCK, ForKind.THREAD)
+        return flat(body) if is_left_out else [with_body(loop, body)]
 
     def simplify_allocate(self, allocate: Allocate) -> list[Statement]:
         body, buffer = allocate.body, allocate.buffer

@@ -14,6 +14,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -28,7 +29,13 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.native.tir.affine import Affine, Range, affine, as_scalar, bounds
-from intarsia.native.tir.rewriting import block_like, flat, with_body, with_branches
+from intarsia.native.tir.rewriting import (
+    block_like,
+    flat,
+    has_blocks,
+    with_body,
+    with_branches,
+)
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
 _LANES: Final = 8
@@ -115,6 +122,8 @@ class SkipPadding(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function with guards."""
+        if has_blocks(function):
+            return function  # it may not move accesses across barriers
         boxes = _padded_boxes(function.body)
         if not boxes:
             return function
@@ -207,7 +216,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
         match statement:
-            case Store():
+            case Store() | Barrier():
                 return statement
             case Block():
                 return block_like(statement, [self.visit(inner, ranges) for inner in flat(statement)])
@@ -259,6 +268,8 @@ class _Walker:
 
     def _find_reads(self, statement: Statement) -> Sequence[_Reads]:
         match statement:
+            case Barrier():
+                return []
             case Store():
                 return [
                     _Reads(

@@ -13,6 +13,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -31,6 +32,7 @@ from intarsia.native.tir.rewriting import (
     Replacement,
     block_like,
     flat,
+    has_blocks,
     with_body,
     with_branches,
 )
@@ -91,6 +93,8 @@ class StorageRewrite(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function with shared memory; unchanged if its statements would nest too deeply."""
+        if has_blocks(function):
+            return function  # it may not move accesses across barriers
         if not any(isinstance(visit.statement, Allocate) for visit in walk(function.body)):
             return function
         body = _with_shared_memory(function.body)
@@ -175,7 +179,7 @@ def _assign_slots(lifetimes: list[BufferLifetime]) -> list[_Slot]:
 def _without_allocations(statement: Statement, moved: frozenset[Buffer]) -> list[Statement]:
     """Return the statement without allocations that move; loops that are not serial keep theirs inside."""
     match statement:
-        case Store():
+        case Store() | Barrier():
             return [statement]
         case Block():
             return [after for inner in flat(statement) for after in _without_allocations(inner, moved)]

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import walk
-from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Statement, Store
+from intarsia.ir.prim_func import Allocate, Barrier, Block, For, ForKind, IfThenElse, Statement, Store
 from intarsia.native.tir.numbered_copies import NumberedCopies
 from intarsia.native.tir.rewriting import (
     block,
@@ -117,6 +117,8 @@ class _Writer:
         match statement:
             case Store():
                 return self.copy_store(statement)
+            case Barrier():
+                return statement
             case Block():
                 return block_like(statement, [self.copy_statement(inner) for inner in flat(statement)])
             case For():

@@ -12,6 +12,7 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    Barrier,
     Block,
     Buffer,
     For,
@@ -31,6 +32,7 @@ from intarsia.native.tir.rewriting import (
     block_like,
     buffer_names,
     flat,
+    has_blocks,
     loop_vars,
     with_body,
     with_branches,
@@ -85,6 +87,8 @@ class VectorizeLoop(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function with its vectorised loops innermost."""
+        if has_blocks(function):
+            return function  # it may not move accesses across barriers
         walker = _Walker(buffer_names(function), self.lanes)
         body = walker.visit_body(function.body, {})
         earlier = function.attrs.get(NOT_VECTORIZED, ())
@@ -105,7 +109,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> list[Statement]:
         match statement:
-            case Store():
+            case Store() | Barrier():
                 return [statement]
             case For():
                 body = self.visit_body(statement.body, {**ranges, statement.var: (0, statement.extent - 1)})

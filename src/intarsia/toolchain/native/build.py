@@ -62,7 +62,7 @@ def build_region(source: KernelSource) -> NativeRegion:
         dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
         kernels = compile_dags(dags, isa, count, cache, log, planned.options, products, context)
         compiled |= {(dag, count): kernel for dag, kernel in kernels.items()}
-    build = _Build(plan, threads, compiled, _weights_by_memory(source.weights))
+    build = RegionBuild(plan, threads, compiled, weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
     return NativeRegion(
@@ -73,9 +73,9 @@ def build_region(source: KernelSource) -> NativeRegion:
         calls,
         build.constants,
         tuple(
-            _port(name, plan.values[value]) for name, value in zip(planned.names, plan.params, strict=True)
+            port_of(name, plan.values[value]) for name, value in zip(planned.names, plan.params, strict=True)
         ),
-        tuple(_port(f"result {at}", plan.values[value]) for at, value in enumerate(plan.results)),
+        tuple(port_of(f"result {at}", plan.values[value]) for at, value in enumerate(plan.results)),
         copies,
         plan.arena_bytes,
         planned.counted,
@@ -96,7 +96,7 @@ def load_schedule_log(target: Target) -> ScheduleLog | None:
 
 
 @dataclass(eq=False)
-class _Build:
+class RegionBuild:
     """The constants so far.
 
     Attributes:
@@ -134,7 +134,7 @@ class _Build:
         given = [
             self.argument(self.plan.root(kernel.inputs[name]))
             if name in kernel.inputs
-            else self._constant(kernel.constants[name], compiled.packings.get(name))
+            else self.constant(kernel.constants[name], compiled.packings.get(name))
             for name in compiled.reads
         ]
         written = [self.argument(value) for value in kernel.outputs]
@@ -159,9 +159,10 @@ class _Build:
             return Argument(ArgumentKind.SLOT, count + plan.written_results[root])
         constant = plan.values[root].constant
         assert constant is not None, "a value that nothing computes"
-        return self._constant(constant, None)
+        return self.constant(constant, None)
 
-    def _constant(self, array: Array, packing: Packing | None) -> Argument:
+    def constant(self, array: Array, packing: Packing | None) -> Argument:
+        """The number of a constant, which is added if it is new."""
         key = (array.ctypes.data, array.nbytes, str((array.dtype, array.shape)), packing)
         if key not in self._constants:
             weight = self.weights.get(key[:2])
@@ -175,7 +176,8 @@ class _Build:
         return Argument(ArgumentKind.CONSTANT, self._constants[key][0])
 
 
-def _weights_by_memory(weights: Mapping[str, Array]) -> dict[tuple[int, int], str]:
+def weights_by_memory(weights: Mapping[str, Array]) -> dict[tuple[int, int], str]:
+    """The names of weights by the address and the size of their elements."""
     return {
         (array.ctypes.data, array.nbytes): name
         for name, array in weights.items()
@@ -183,5 +185,6 @@ def _weights_by_memory(weights: Mapping[str, Array]) -> dict[tuple[int, int], st
     }
 
 
-def _port(name: str, value: RegionValue) -> RegionPort:
+def port_of(name: str, value: RegionValue) -> RegionPort:
+    """What the caller passes or gets for a value."""
     return RegionPort(name, value.type.static_shape, value.type.dtype.numpy)

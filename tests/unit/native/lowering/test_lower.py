@@ -174,3 +174,30 @@ def test_results_and_reductions_stay_where_they_are() -> None:
     assert refusal(inlined) == "B is inlined; expected an operation without a reduction"
     result = initial.with_stage(initial.stage_id("C"), compute_at=ComputeAt.INLINED)
     assert refusal(result) == "C is inlined; expected that of a result as a whole"
+
+
+UNSUPPORTED = [
+    annotation.keyword
+    for annotation in IteratorAnnotation
+    if annotation.is_thread and annotation not in (IteratorAnnotation.BLOCK_X, IteratorAnnotation.THREAD_X)
+]
+
+
+@pytest.mark.parametrize("axis", UNSUPPORTED)
+def test_a_loop_on_another_axis_of_threads_is_refused(axis: str) -> None:
+    state = LoopState.initial(PRODUCT).bind("C", "j", axis)
+    with pytest.raises(UsageError, match=f"the loop j of C is bound to {axis}; expected blockIdx.x or"):
+        lower(PRODUCT, state)
+
+
+def test_a_bound_reduction_is_refused() -> None:
+    state = LoopState.initial(PRODUCT).bind("C", "k", "threadIdx.x")
+    with pytest.raises(UsageError, match=r"the loop k of C is bound to threadIdx.x, and is reduced"):
+        lower(PRODUCT, state)
+
+
+def test_aligned_storage_is_refused_and_what_changes_nothing_is_not() -> None:
+    state = LoopState.initial(PRODUCT).cache_write("C", "local")
+    assert lower(PRODUCT, state.storage_align("C.local", 0, 1, 0)) == lower(PRODUCT, state)
+    with pytest.raises(UsageError, match="step 1 aligns storage to a multiple of 32 plus 1 elements"):
+        lower(PRODUCT, state.storage_align("C.local", 0, 32, 1))

@@ -1,0 +1,129 @@
+"""PTX of kernels: LLVM and ptxas accept it for every model, with few registers and without spills."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.native_workloads import (
+    Tensors,
+    conv2d_nchw_bn_relu,
+    depthwise_conv2d,
+    layer_norm,
+    matmul,
+    softmax_nm,
+)
+from tests.tir_checks import parsed
+from tests.unit.ir.test_kernel_verify import HEAD, REVERSED_ROWS
+
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.gpu import ptxas
+from intarsia.native.gpu.default_gpu_state import default_gpu_state, lower_to_kernels
+from intarsia.native.gpu.emit_kernels import EmittedKernels, emit_kernels
+from intarsia.native.gpu.generate_ptx import MODELS, generate_ptx
+from intarsia.native.gpu.ptxas import assemble, find_ptxas
+from intarsia.support.errors import CompileError, MissingToolchainError
+
+# Most registers of a thread; found with ptxas 13.0: at most 80 leave room for three blocks of 256 threads.
+REGISTERS: dict[str, tuple[Callable[[], Tensors], int]] = {
+    "product": (lambda: matmul(1024, 1024, 1024), 64),
+    "small product": (lambda: matmul(64, 64, 512), 64),
+    "convolution": (lambda: conv2d_nchw_bn_relu(1, 56, 56, 64, 64, 3, 1, 1), 80),
+    "depthwise convolution": (depthwise_conv2d, 64),
+    "softmax": (lambda: softmax_nm(128, 1000), 64),
+    "layer norm": (layer_norm, 64),
+}
+needs_ptxas = pytest.mark.skipif(
+    find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'"
+)
+
+
+def emitted(make: Callable[[], Tensors]) -> EmittedKernels:
+    dag = ComputeDAG(make())
+    return emit_kernels(lower_to_kernels(dag, default_gpu_state(dag)), "k", "sm_80")
+
+
+@needs_ptxas
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", REGISTERS)
+def test_kernels_need_few_registers_and_spill_none(name: str, model: str) -> None:
+    make, most = REGISTERS[name]
+    kernels = emitted(make)
+    resources = assemble(generate_ptx(kernels.text, model), model).kernels
+    assert {each.name for each in resources} == {launch.name for launch in kernels.launches}
+    for each in resources:
+        assert each.spilled_bytes == 0
+        assert each.registers <= most
+
+
+def test_shared_and_global_memory_have_their_own_instructions() -> None:
+    ptx = generate_ptx(emit_kernels(parsed(REVERSED_ROWS), "k", "sm_80").text, "sm_80")
+    for instruction in ("ld.global.nc", "st.shared", "bar.sync", "ld.shared", "st.global", ".maxntid 8"):
+        assert instruction in ptx
+
+
+def test_a_module_that_llvm_refuses_is_an_error() -> None:
+    with pytest.raises(CompileError, match="LLVM cannot generate PTX for sm_80"):
+        generate_ptx("define void @f() { ret i32 0 }", "sm_80")
+
+
+def test_an_instruction_that_llvm_cannot_select_ends_the_child_only() -> None:
+    text = "declare float @llvm.exp.f32(float)\ndefine float @f(float %x) {\n"
+    text += "  %y = call float @llvm.exp.f32(float %x)\n  ret float %y\n}\n"
+    with pytest.raises(CompileError, match="LLVM cannot generate PTX for sm_80"):
+        generate_ptx(text, "sm_80")
+
+
+@needs_ptxas
+def test_ptxas_says_what_is_wrong() -> None:
+    with pytest.raises(CompileError, match="ptxas refuses the code for sm_80"):
+        assemble(".version 7.0\n.target sm_80\n.address_size 64\nnonsense", "sm_80")
+
+
+def test_a_missing_ptxas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(ptxas, "find_spec", lambda _: None)
+    with pytest.raises(
+        MissingToolchainError, match=r"there is no ptxas\nhelp: pip install 'intarsia\[ptxas\]'"
+    ):
+        assemble("", "sm_80")
+
+
+def test_ptxas_of_the_wheel_is_found_where_path_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "cu13" / "bin" / "ptxas"
+    program.parent.mkdir(parents=True)
+    program.touch()
+
+    class Spec:
+        submodule_search_locations = (str(tmp_path),)
+
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(ptxas, "find_spec", lambda _: Spec())
+    assert find_ptxas() == program
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("y[0, 0] = x[0, 0];", "a statement stands outside of the loops over blocks"),
+        (
+            "for block b in 1 { for thread t in 2048 { y[0, t mod 8] = x[0, 0]; } }",
+            "a kernel has 2048 threads in a block; expected at most 1024",
+        ),
+        (
+            "for block b in 1 { alloc s: Buffer[(20000,), float32, shared] { for thread t in 8 "
+            "{ s[t] = x[0, t]; y[0, t] = s[t]; } } }",
+            "a kernel has 80000 bytes of shared memory; expected at most 49152",
+        ),
+        (
+            "for block b in 4 { for thread t in 8 { y[b, t] = float32(exp(float64(x[b, t]))); } }",
+            "no GPU code for the functions of the C library exp",
+        ),
+    ],
+)
+def test_what_no_gpu_can_run_is_refused(body: str, problem: str) -> None:
+    with pytest.raises(CompileError, match=problem):
+        emit_kernels(parsed(f"{HEAD} {body} }}"), "k", "sm_80")
