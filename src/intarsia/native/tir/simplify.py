@@ -138,7 +138,7 @@ class _Walker:
             body = self.simplify_body(loop.body)
         if _is_empty(body):
             return []
-        return flat(body) if loop.extent == 1 else [with_body(loop, body)]
+        return flat(body) if loop.extent == 1 and loop.count is None else [with_body(loop, body)]
 
     def simplify_allocate(self, allocate: Allocate) -> list[Statement]:
         body, buffer = allocate.body, allocate.buffer
