@@ -1,5 +1,8 @@
 """One artifact for every batch against dynamic engines, and against native compiled for each size.
 
+The artifact has code that reads the size (`-batches=any`); "native" has code for 1, 4 and 16 items, of which
+batches are made up. What the first call of a size takes is beside the table.
+
 Each contender is a process of its own, stopped while another one is timed; turns are interleaved. Sizes are
 none of those that native compiles parts for, but some.
 
@@ -18,17 +21,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import onnx
 
 if TYPE_CHECKING:
     from intarsia.runtime.executable import Executable
 
 SIZES: Final = (1, 2, 3, 4, 6, 7, 8, 11, 16, 23)
-CONTENDERS: Final = ("native", "native static", "onnxruntime", "openvino")
+CONTENDERS: Final = ("native -batches=any", "native", "native static", "onnxruntime", "openvino")
+_ARTIFACT: Final = CONTENDERS[0]
 _BATCH: Final = "batch"
+PERCEPTRON: Final = "perceptron"
+"""Name of a model of four matrix products, whose weights every item of a batch reads."""
 
 
 def main() -> None:
@@ -36,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", default=["zoo:mobilenet_v2", "zoo:resnet18"])
+    parser.add_argument("models", nargs="*", default=[PERCEPTRON, "zoo:mobilenet_v2", "zoo:resnet18"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.2, help="seconds of a turn")
@@ -53,10 +61,28 @@ def main() -> None:
             report(model, path, arguments.threads, arguments.rounds, arguments.seconds)
 
 
+def perceptron() -> onnx.ModelProto:
+    """Return four layers of 784, 2048, 2048, 2048 and 10 numbers with random weights."""
+    rng, widths = np.random.default_rng(0), (784, 2048, 2048, 2048, 10)
+    graph = onnx.GraphProto(name=PERCEPTRON)
+    previous = "x"
+    for layer, (before, after) in enumerate(pairwise(widths)):
+        weights = rng.standard_normal((before, after)).astype(np.float32) / before**0.5
+        graph.initializer.append(onnx.numpy_helper.from_array(weights, f"w{layer}"))
+        graph.node.append(onnx.helper.make_node("MatMul", [previous, f"w{layer}"], [f"p{layer}"]))
+        graph.node.append(onnx.helper.make_node("Relu", [f"p{layer}"], [f"r{layer}"]))
+        previous = f"r{layer}"
+    graph.input.append(onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, widths[0]]))
+    graph.output.append(onnx.helper.make_tensor_value_info(previous, onnx.TensorProto.FLOAT, None))
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+
+
 def write_model(name: str, path: Path) -> None:
     """Write a model with a symbolic batch."""
     kind, _, rest = name.partition(":")
-    if kind == "zoo":
+    if name == PERCEPTRON:
+        model = perceptron()
+    elif kind == "zoo":
         from intarsia.frontend.zoo import build_model
 
         model = build_model(rest)
@@ -94,10 +120,13 @@ def serve(contender: str, file: str, threads: int) -> None:
 
 
 def answer_turns(calls: Sequence[tuple[Executable, dict[str, Any]]]) -> None:
-    """Warm calls up, then time one for each line on standard input: its number, and seconds."""
+    """Print the seconds of first calls, then time one for each line of input: its number, and seconds."""
+    first_calls = []
     for executable, given in calls:
+        start = time.perf_counter()
         executable.run_flat(**given)
-    print(json.dumps("ready"), flush=True)
+        first_calls.append(time.perf_counter() - start)
+    print(json.dumps(first_calls), flush=True)
     for line in sys.stdin:
         number, seconds = json.loads(line)
         executable, given = calls[number]
@@ -121,7 +150,8 @@ class Contender:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        self.is_ready = bool(self._read())
+        self.first_calls: list[float] = self._read() or []
+        self.is_ready = bool(self.first_calls)
         self._signal(signal.SIGSTOP)
 
     def _read(self) -> Any:
@@ -161,13 +191,15 @@ def report(model: str, path: Path, threads: int, rounds: int, seconds: float) ->
         for contender in contenders.values():
             contender.close()
     print(f"\n{model}, {threads} threads: time of the other / native with one artifact")
-    print("batch     native  " + "  ".join(f"{name:>20}" for name in able[1:]))
+    print("batch   artifact   first call  " + "  ".join(f"{name:>14}" for name in able[1:]))
     for size, times in rows.items():
-        ratios = (f"{times[name] / times['native']:20.3f}" for name in able[1:])
-        print(f"{size:5}  {times['native'] * 1e3:7.3f} ms  " + "  ".join(ratios), flush=True)
+        artifact = times[_ARTIFACT]
+        ratios = (f"{times[name] / artifact:14.3f}" for name in able[1:])
+        first = contenders[_ARTIFACT].first_calls[SIZES.index(size)]
+        print(f"{size:5}  {artifact * 1e3:7.3f} ms  {first * 1e3:7.3f} ms  " + "  ".join(ratios), flush=True)
     engines = [name for name in able if not name.startswith("native")]
-    better = [min(times[name] for name in engines) / times["native"] for times in rows.values()]
-    static = [times["native static"] / times["native"] for times in rows.values()]
+    better = [min(times[name] for name in engines) / times[_ARTIFACT] for times in rows.values()]
+    static = [times["native static"] / times[_ARTIFACT] for times in rows.values()]
     print(f"better engine: {statistics.geometric_mean(better):.3f} on average, {min(better):.3f} at least")
     print(
         f"own static build: {statistics.geometric_mean(static):.3f} on average, {min(static):.3f} at least",

@@ -87,7 +87,9 @@ class _Machine:
                 for inner in statement.statements:
                     self.run(inner)
             case For():
-                for count in (range if statement.kind is ForKind.SERIAL else self.order)(statement.extent):
+                for count in (range if statement.kind is ForKind.SERIAL else self.order)(
+                    self._iterations(statement)
+                ):
                     with _bound(self.counters, statement.var.name, count):
                         self.run(statement.body)
             case Store():
@@ -106,6 +108,9 @@ class _Machine:
                 self.run(Block(()) if branch is None else branch)
             case _:
                 assert_never(statement)
+
+    def _iterations(self, loop: For) -> int:
+        return loop.extent if loop.count is None else int(self.value(loop.count))
 
     def value(self, scalar: Scalar) -> Number:
         match scalar:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from intarsia.collage.candidates.optimize_for import PREFIX, optimize_for
+from intarsia.ir import IRModule, TensorType
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.judge.definition_cost import is_small
@@ -15,6 +16,8 @@ from intarsia.support.errors import CompileError, MissingToolchainError, UsageEr
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE
 from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
+from intarsia.toolchain.native.batches.batch_source import ANY_SIZE
+from intarsia.toolchain.native.toolchain import Native
 from intarsia.tune.choice import Choice
 from intarsia.tune.contest.candidate_record import Status
 from intarsia.tune.contest.entrant import Entrant
@@ -71,7 +74,7 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
         if target.toolchain == REFERENCE and not is_quick and len(targets) > 1:
             refusal, status = "not tried: it takes far too long on a model of this size", Status.SLOW
         entrants.append(Entrant(whole_name(target), MeasureInput(workload, target, WHOLE), refusal, status))
-        entrants += [] if refusal else _optimized(workload, target)
+        entrants += [] if refusal else [*_any_batch(workload, target), *_optimized(workload, target)]
     return entrants
 
 
@@ -97,6 +100,29 @@ def _has_bf16() -> bool:
         return not _BF16.isdisjoint(Isa.host_without_compiler().features)
     except CompileError:  # no x86
         return False
+
+
+def _any_batch(workload: Workload, target: Target) -> list[Entrant]:
+    """Return native with code that reads the size of the batch, beside native with code for a few sizes.
+
+    The former runs any size at once, the latter has code for exactly the sizes that are met most often: which
+    one is faster depends on the model and on the sizes.
+    """
+    if target.toolchain != Native.name or target.option("batches") is not None:
+        return []
+    if not _has_any_batch(workload.module):
+        return []
+    any_size = target.with_options(batches=ANY_SIZE)
+    return [Entrant(whole_name(any_size), MeasureInput(workload, any_size, WHOLE))]
+
+
+def _has_any_batch(module: IRModule) -> bool:
+    """Return whether the first axis of a parameter, and no other one, is symbolic."""
+    types = [param.checked_type for param in module["main"].params]
+    shapes = [type_.shape for type_ in types if isinstance(type_, TensorType) and type_.shape is not None]
+    inner = [dim for shape in shapes for dim in shape[1:]]
+    first = [shape[0] for shape in shapes if shape]
+    return all(isinstance(dim, int) for dim in inner) and not all(isinstance(dim, int) for dim in first)
 
 
 def _optimized(workload: Workload, target: Target) -> list[Entrant]:

@@ -116,20 +116,20 @@ class LoopBuilder(ValueBuilder):
         token, indices, value = children
         return Store(self.buffer_at(token), tuple(indices or ()), value)
 
-    def for_head(self, children: Children) -> tuple[LoopVar, int, ForKind]:
+    def for_head(self, children: Children) -> tuple[LoopVar, int, ForKind, Scalar | None]:
         """`for parallel i in 4`, after which the variable can be used."""
-        kind, token, extent = children
+        kind, token, extent, count = children
         name = self.loop_text(token)
         if name in self.loop_vars:
             self.fail(token, f"the loop of line {self.loop_vars[name].line} has the variable {token} already")
         self.loop_vars[name] = token
-        return LoopVar(name), int(extent), ForKind.SERIAL if kind is None else ForKind(str(kind))
+        return LoopVar(name), int(extent), ForKind.SERIAL if kind is None else ForKind(str(kind)), count
 
     def loop_for(self, children: Children) -> For:
         """A loop, its variable out of sight again."""
-        (var, extent, kind), body = children
+        (var, extent, kind, count), body = children
         del self.loop_vars[var.name]
-        return For(var, extent, body, kind)
+        return For(var, extent, body, kind, count)
 
     def alloc_head(self, children: Children) -> Buffer:
         """`alloc t: Buffer[...]`, after which the buffer can be used."""

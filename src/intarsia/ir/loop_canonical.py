@@ -90,7 +90,8 @@ def _entered(statement: Statement, numbers: _Numbers) -> Iterator[Entry]:
             yield ("store", numbers.of(statement.buffer), len(statement.indices))
         case For():
             numbers.bind(statement.var)
-            yield ("for", statement.extent, statement.kind.value)
+            is_counted = ("counted",) if statement.count is not None else ()
+            yield ("for", statement.extent, statement.kind.value, *is_counted)
         case Allocate():
             numbers.bind(statement.buffer)
             yield ("alloc", *_shape(statement.buffer))

@@ -8,6 +8,9 @@
       }
     }
 
+A loop whose number of iterations is known at run time only says the maximum of it, and how it is computed:
+`for i in 1024 count rows[] floordiv 8 {`.
+
 Whole numbers are int64 where no type is given; the others carry theirs (`2.0f32`, `7u8`). A type applied like
 a function is a cast; an intrinsic names its type where that is not the type of its first argument:
 `exp[float32](1.0f64)`. A buffer that is not in the scope global names its scope last: `alloc t: Buffer[(4,),
@@ -96,7 +99,8 @@ def _head(statement: Statement) -> str:
             return f"{_element_text(statement.buffer, statement.indices)} = {scalar_text(statement.value)};"
         case For():
             kind = "" if statement.kind is ForKind.SERIAL else f"{statement.kind.value} "
-            return f"for {kind}{loop_name_text(statement.var.name)} in {statement.extent} {{"
+            count = "" if statement.count is None else f" count {scalar_text(statement.count)}"
+            return f"for {kind}{loop_name_text(statement.var.name)} in {statement.extent}{count} {{"
         case Allocate():
             return f"alloc {_buffer_text(statement.buffer)} {{"
         case IfThenElse():

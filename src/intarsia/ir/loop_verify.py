@@ -21,6 +21,7 @@ from intarsia.ir.prim_func import (
     Buffer,
     Cast,
     For,
+    ForKind,
     IfThenElse,
     Literal,
     Load,
@@ -115,6 +116,7 @@ def _own_complaints(statement: Statement, names: _Names) -> Iterator[str]:
         case For():
             if not _is_extent(statement.extent):
                 yield f"the extent is {statement.extent}; expected a number from 0"
+            yield from _count_complaints(statement, names)
             if names.loop_vars.get(statement.var.name):
                 yield f"a loop around it has the variable {loop_name_text(statement.var.name)} already"
         case Allocate():
@@ -123,6 +125,17 @@ def _own_complaints(statement: Statement, names: _Names) -> Iterator[str]:
             yield from _scalar_complaints(statement.cond, names)
             if scalar_dtype(statement.cond) not in (None, DType.BOOL):
                 yield f"the condition is {scalar_dtype(statement.cond)}; expected bool"
+
+
+def _count_complaints(loop: For, names: _Names) -> Iterator[str]:
+    if loop.count is None:
+        return
+    yield from _scalar_complaints(loop.count, names)
+    dtype = scalar_dtype(loop.count)
+    if dtype not in (None, DType.INT64):
+        yield f"the count is {dtype}; expected int64"
+    if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED):
+        yield f"a loop with a count is {loop.kind.value}; expected serial or parallel"
 
 
 def _access_complaints(buffer: Buffer, indices: tuple[Scalar, ...], names: _Names) -> Iterator[str]:

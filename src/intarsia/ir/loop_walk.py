@@ -90,7 +90,9 @@ def scalars(statement: Statement) -> tuple[Scalar, ...]:
             return (*statement.indices, statement.value)
         case IfThenElse():
             return (statement.cond,)
-        case Block() | For() | Allocate() | Barrier():
+        case For():
+            return () if statement.count is None else (statement.count,)
+        case Block() | Allocate() | Barrier():
             return ()
         case _:
             assert_never(statement)

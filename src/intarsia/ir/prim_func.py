@@ -241,12 +241,22 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """A loop from 0 to `extent` minus 1; a kind other than serial promises that the order does not matter."""
+    """A loop from 0 to `extent` minus 1; a kind other than serial promises that the order does not matter.
+
+    Attributes:
+        var: Counter.
+        extent: Number of iterations, or the maximum of it if there is a count.
+        body: Statement that is executed.
+        kind: Order of the iterations; a loop with a count is serial or parallel.
+        count: Number of iterations, an int64 from 0 to `extent`, where it is known at run time only; it is
+            evaluated once, before the loop. None if it is `extent`.
+    """
 
     var: LoopVar
     extent: int
     body: Statement
     kind: ForKind = ForKind.SERIAL
+    count: Scalar | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ _WORDS: Final = {
     "$END": "the end of the text",
     "ATTRIBUTES": "attributes {...}",
     "BUFFER": "Buffer[...]",
+    "COUNT": "count",
     "CONSTANT": "meta[Constant][...]",
     "DEF": "def",
     "DEVICE": "@device(...)",

@@ -25,8 +25,15 @@ def new_function(kernel: KernelState, runtime: str | None) -> FunctionState:
     )
 
 
-def emit_parallel(state: FunctionState, loop: For, emit_body: BodyEmitter) -> None:
-    """Emit a parallel loop as a call of the runtime, and the function that the runtime calls."""
+def emit_parallel(state: FunctionState, loop: For, emit_body: BodyEmitter, count: str | None = None) -> None:
+    """Emit a parallel loop as a call of the runtime, and the function that the runtime calls.
+
+    Args:
+        state: Function that the loop is in.
+        loop: The loop.
+        emit_body: Emits the iterations of a range.
+        count: Number of iterations, as an operand; the loop's extent if not given.
+    """
     kernel, builder = state.kernel, state.builder
     inside = kernel.facts.contents(loop.body)
     used = sorted((inside.loads | inside.stores) & state.memory.keys())
@@ -45,7 +52,9 @@ def emit_parallel(state: FunctionState, loop: For, emit_body: BodyEmitter) -> No
         address = builder.pure(f"getelementptr i8, ptr {closure}, i64 {8 * slot}")
         builder.do(f"store {value}, ptr {address}, align 8")
     call = builder.value_of(f"load ptr, ptr {state.runtime}, align 8")
-    builder.do(f"call void {call}(ptr {state.runtime}, ptr @{name}, ptr {closure}, i64 {loop.extent})")
+    builder.do(
+        f"call void {call}(ptr {state.runtime}, ptr @{name}, ptr {closure}, i64 {count or loop.extent})"
+    )
     for written in inside.stores:
         state.versions[written] = state.versions.get(written, 0) + 1
 

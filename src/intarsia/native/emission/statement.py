@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -15,6 +16,7 @@ from intarsia.ir.prim_func import (
     For,
     ForKind,
     IfThenElse,
+    Scalar,
     Statement,
     Store,
 )
@@ -115,6 +117,9 @@ class Statements:
         state = self.state
         if loop.extent == 0:
             return
+        if loop.count is not None:
+            self._counted(loop, loop.count)
+            return
         facts, checked = state.kernel.facts, state.kernel.bounds_checked
         is_expanded = id(loop) in facts.constant_loops
         width = 0 if checked else self._width(loop)
@@ -131,6 +136,22 @@ class Statements:
             emit_parallel(state, loop, _emit_function)
         else:
             self.serial(loop, "0", str(loop.extent), lambda counter: self._with(loop, counter))
+
+    def _counted(self, loop: For, count: Scalar) -> None:
+        """Emit a loop whose number of iterations is known at run time only, skipped if there are none."""
+        state = self.state
+        end = self.scalars.value(count).text
+        some = state.builder.value_of(f"icmp slt i64 0, {end}")
+        is_parallel = loop.kind is ForKind.PARALLEL and state.runtime is not None
+
+        def emit() -> None:
+            if is_parallel and not state.kernel.bounds_checked:
+                emit_parallel(state, loop, _emit_function, end)
+            else:
+                self.serial(loop, "0", end, lambda counter: self._with(loop, counter))
+
+        with _apart(state):
+            self._branches(some, loop.body, None, emit)
 
     def _width(self, loop: For) -> int:
         """Return the number of lanes of a loop; 0 or 1 for a scalar loop."""
@@ -273,29 +294,36 @@ class Statements:
             self._branches(some, statement, None)
         state.mask = around
 
-    def _branches(self, cond: str, then: Statement, otherwise: Statement | None) -> None:
+    def _branches(
+        self,
+        cond: str,
+        then: Statement,
+        otherwise: Statement | None,
+        emit_then: Callable[[], None] | None = None,
+    ) -> None:
+        """Emit two branches; `emit_then` emits the first one if it is more than the statement `then`."""
         builder, registers = self.state.builder, self.state.registers
         before = registers.snapshot()
         merge, first = builder.label("merge"), builder.label("then")
         second = merge if otherwise is None else builder.label("else")
         skipped = Branch(before, builder.hole(), builder.block)
         builder.branch(cond, first, second)
-        taken = self._branch(then, first, merge)
+        taken = self._branch(emit_then or partial(self.emit, then), first, merge)
         written = self.state.kernel.facts.contents(then).stores
         if otherwise is not None:
             registers.places = before
-            skipped = self._branch(otherwise, second, merge)
+            skipped = self._branch(partial(self.emit, otherwise), second, merge)
             written |= self.state.kernel.facts.contents(otherwise).stores
         builder.start(merge)
         registers.merge(taken, skipped, written)
         for name in written:
             self.state.versions[name] = self.state.versions.get(name, 0) + 1
 
-    def _branch(self, statement: Statement, label: str, merge: str) -> Branch:
+    def _branch(self, emit: Callable[[], None], label: str, merge: str) -> Branch:
         builder = self.state.builder
         builder.start(label)
         with builder.conditional():
-            self.emit(statement)
+            emit()
         result = Branch(self.state.registers.places, builder.hole(), builder.block)
         builder.jump(merge)
         return result

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from intarsia.native.execution.array_parameter import ArrayParameter
 from intarsia.native.execution.checked_run import run_checked
 from intarsia.native.execution.driver_records import CallRecord
 from intarsia.native.execution.native_function import NativeFunction
@@ -31,12 +32,25 @@ class Slot:
     position: int
 
 
-BufferRef: TypeAlias = "np.ndarray[Any, Any] | Slot"
+@dataclass(frozen=True, slots=True)
+class FixedAddress:
+    """A buffer of which the caller ensures that it fits the kernel.
+
+    Attributes:
+        address: Address of the buffer.
+        owner: Object that keeps the memory alive.
+    """
+
+    address: int
+    owner: object = field(repr=False)
+
+
+BufferRef: TypeAlias = "np.ndarray[Any, Any] | Slot | FixedAddress"
 
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """A kernel and its arguments: arrays with fixed addresses, or slots.
+    """A kernel and its arguments: arrays or memory with fixed addresses, or slots.
 
     Raises:
         InputError: An array does not fit its parameter, or there are too many or too few.
@@ -53,7 +67,7 @@ class KernelCall:
                 f"expected {len(expected)}"
             )
         for parameter, buffer in zip(expected, self.buffers, strict=True):
-            if not isinstance(buffer, Slot):
+            if not isinstance(buffer, Slot | FixedAddress):
                 parameter.address_of(buffer)
 
 
@@ -102,7 +116,7 @@ class CallTable:
             for parameter, buffer in zip(call.function.parameters, call.buffers, strict=True):
                 if isinstance(buffer, Slot):
                     slot_words.append((len(words), _position(buffer)))
-                words.append(0 if isinstance(buffer, Slot) else parameter.address_of(buffer))
+                words.append(_address(parameter, buffer))
         scratch = max((call.function.scratch_bytes for call in self.calls), default=0)
         for name, value in (
             ("slots", 1 + max((position for _, position in slot_words), default=-1)),
@@ -203,6 +217,17 @@ class CallTable:
         for number, call in enumerate(self.calls):
             function, address = call.function, block.address + number * _WORDS_OF_CALL * _WORD
             run_checked(address, function.name, function.checks, function.scratch_bytes)
+
+
+def _address(parameter: ArrayParameter, buffer: BufferRef) -> int:
+    """Return the address of a buffer; 0 for a slot."""
+    match buffer:
+        case Slot():
+            return 0
+        case FixedAddress(address=address):
+            return address
+        case _:
+            return parameter.address_of(buffer)
 
 
 def _position(slot: Slot) -> int:

@@ -46,6 +46,7 @@ class PlanOptions:
         libraries: Products that a library computes; they are fused with nothing.
         decisions: Decisions on single fusion groups, in place of the rules.
         threads: Number of threads that will run the kernels, by which estimates share the memory.
+        in_place: Whether Concat and Slice are computed in place where possible, without a kernel.
     """
 
     blocked: bool = True
@@ -56,6 +57,7 @@ class PlanOptions:
     libraries: LibraryUse = NO_LIBRARY
     decisions: KernelDecisions = NO_DECISIONS
     threads: int = 1
+    in_place: bool = True
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -128,8 +130,9 @@ def _add_groups(sequence: KernelSequence, line: StraightLine, options: PlanOptio
     Returns:
         Groups of the fusion rules by their keys.
     """
-    joined, shuffles = joinable_steps(line), channel_shuffles(line) if sequence.lanes else {}
-    cut = cut_steps(line, sorted(joined))
+    joined = joinable_steps(line) if options.in_place else frozenset()
+    shuffles = channel_shuffles(line) if sequence.lanes else {}
+    cut = cut_steps(line, sorted(joined)) if options.in_place else {}
     special = {line.steps[position].outputs[0]: position for position in (*joined, *cut, *shuffles)}
     called = [
         position

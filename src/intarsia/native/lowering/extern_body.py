@@ -55,7 +55,7 @@ class _Splice:
             case Block():
                 return block([self.statement(inner) for inner in statement.statements])
             case For():
-                return For(statement.var, statement.extent, self.statement(statement.body), statement.kind)
+                return replace(statement, body=self.statement(statement.body))
             case Allocate():
                 return Allocate(self.buffer(statement.buffer), self.statement(statement.body))
             case IfThenElse(cond=cond, then=then, otherwise=otherwise):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from intarsia.ir.dtype import DType
@@ -78,7 +78,7 @@ def accesses(statement: Statement) -> Iterator[ElementAccess]:
 def _update_state(statement: Statement, is_begin: bool, around: _WalkState) -> None:
     match statement:
         case For():
-            head = For(statement.var, statement.extent, Block(()), statement.kind)
+            head = replace(statement, body=Block(()))
             around.loops.append(head) if is_begin else around.loops.pop()
         case Allocate():
             around.allocated.append(statement.buffer) if is_begin else around.allocated.pop()

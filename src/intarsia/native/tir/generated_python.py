@@ -225,8 +225,9 @@ class _Writer:
             if self.in_thread:
                 self.emit_line("if False: yield 0")
         self.loops += 1
+        count = str(loop.extent) if loop.count is None else self.emit_scalar(loop.count)
         name = self.bind(loop.var)
-        self.emit_line(f"for {name} in range({loop.extent}):")
+        self.emit_line(f"for {name} in range({count}):")
         self.indent += 1
         self.emit_line("pass")
 

@@ -144,6 +144,8 @@ class _Walker:
         here = {**ranges, loop.var: (0, loop.extent - 1)}
         if loop.extent == 0 or not self.comparisons.find_in(loop.body):
             return [loop]
+        if loop.count is not None:  # where its last iteration is, is known at run time only
+            return [with_body(loop, self.visit_body(loop.body, here))]
         values_by_scalar = find_cuts(
             self.comparisons.find_in(loop.body), loop.var, ranges_inside(loop.body, here), set(here)
         )

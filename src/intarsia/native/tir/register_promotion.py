@@ -184,7 +184,12 @@ class _Walker:
     ) -> list[tuple[RegisterTile, Buffer]]:
         """Return the tiles of a serial or unrolled loop that fit, each with its register buffer."""
         fitting: list[tuple[RegisterTile, Buffer]] = []
-        if not isinstance(loop, For) or loop.kind not in _RETURNING or loop.extent < 2:
+        if (
+            not isinstance(loop, For)
+            or loop.kind not in _RETURNING
+            or loop.extent < 2
+            or loop.count is not None
+        ):
             return fitting
         for tile in find_tiles(loop, ranges):
             need = self.registers_of_tile(tile)

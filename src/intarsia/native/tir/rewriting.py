@@ -63,7 +63,7 @@ def with_body(statement: For | Allocate, body: Statement) -> For | Allocate:
     if body is statement.body:
         return statement
     if isinstance(statement, For):
-        return For(statement.var, statement.extent, body, statement.kind)
+        return replace(statement, body=body)
     return Allocate(statement.buffer, body)
 
 
@@ -138,7 +138,7 @@ class Replacement:
             case Barrier():
                 return statement
             case For():
-                return with_body(statement, self.statement(statement.body))
+                return self._loop(statement)
             case Allocate():
                 return self._allocate(statement)
             case IfThenElse():
@@ -150,6 +150,12 @@ class Replacement:
                 return IfThenElse(cond, then, otherwise)
             case _:
                 assert_never(statement)
+
+    def _loop(self, loop: For) -> Statement:
+        after = with_body(loop, self.statement(loop.body))
+        count = None if loop.count is None else self.scalar(loop.count)
+        assert isinstance(after, For)
+        return after if count is loop.count else replace(after, count=count)
 
     def _store(self, store: Store) -> Store:
         value = self.scalar(store.value)

@@ -143,7 +143,9 @@ class _Walker:
             body = self.simplify_body(loop.body)
         if _is_empty(body):
             return []
-        is_left_out = loop.extent == 1 and loop.kind not in (ForKind.BLOCK, ForKind.THREAD)
+        is_left_out = (
+            loop.extent == 1 and loop.count is None and loop.kind not in (ForKind.BLOCK, ForKind.THREAD)
+        )
         return flat(body) if is_left_out else [with_body(loop, body)]
 
     def simplify_allocate(self, allocate: Allocate) -> list[Statement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import NamedTuple, assert_never
@@ -124,6 +124,7 @@ class _Counter:
             return inside._replace(steps=steps, least=extent * inside.least)
         is_small = (
             loop.kind is ForKind.SERIAL
+            and loop.count is None
             and steps <= self.limits.max_step
             and inside.depth < self.limits.max_depth
             and not inside.has_loop
@@ -176,7 +177,7 @@ class _Marker:
                 is_chosen = next(self.numbers) in self.chosen
                 after = with_body(statement, self.visit(statement.body))
                 assert isinstance(after, For)
-                return For(after.var, after.extent, after.body, ForKind.UNROLLED) if is_chosen else after
+                return replace(after, kind=ForKind.UNROLLED) if is_chosen else after
             case Allocate():
                 return with_body(statement, self.visit(statement.body))
             case IfThenElse():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.execution.driver import driver_object_code
@@ -16,6 +18,7 @@ from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain.native.arena import check_arena
+from intarsia.toolchain.native.batches.item_function import carrying_placeholders
 from intarsia.toolchain.native.caches import kernel_cache, schedule_folder
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.plan import planned_region
@@ -37,12 +40,17 @@ _Kernel: TypeAlias = tuple[ComputeDAG, int]
 """A computation, and the number of threads that it is compiled for."""
 
 
-def build_region(source: KernelSource) -> NativeRegion:
+def build_region(source: KernelSource, carrying: Sequence[bool] | None = None) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
 
     Where the schedule log of the target is missing, as for an artifact from another machine, all kernels
     get their default schedules, which compute the same. Where a library is missing, our own kernels take the
     place of its calls.
+
+    Args:
+        source: Source of static shapes.
+        carrying: For a region that is to run any number of items, for each parameter whether it has each
+            item; the source is that of one item. The first constant is the number of items, 1.
 
     Raises:
         CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
@@ -52,17 +60,19 @@ def build_region(source: KernelSource) -> NativeRegion:
         log = load_schedule_log(Target(source.target))
     except CompileError:
         log = None
-    planned = planned_region(source)
+    planned = planned_region(source, in_place=carrying is None)
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     check_arena(plan.arena_bytes)
     products = {kernel.dag: kernel.product for kernel in plan.kernels if kernel.product is not None}
     cache, context = kernel_cache(), source_context(source)
+    repeated = None if carrying is None else carrying_placeholders(planned, carrying)
     compiled: dict[_Kernel, CompiledDag] = {}
     for count in dict.fromkeys(kernel.threads or threads for kernel in plan.kernels):
         dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
-        kernels = compile_dags(dags, isa, count, cache, log, planned.options, products, context)
+        kernels = compile_dags(dags, isa, count, cache, log, planned.options, products, context, repeated)
         compiled |= {(dag, count): kernel for dag, kernel in kernels.items()}
-    build = RegionBuild(plan, threads, compiled, weights_by_memory(source.weights))
+    weights = weights_by_memory(source.weights)
+    build = RegionBuild(plan, threads, compiled, weights, has_items=carrying is not None)
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
     return NativeRegion(
@@ -104,15 +114,22 @@ class RegionBuild:
         threads: Number of threads of kernels without a number of their own.
         compiled: Its kernels.
         weights: Names of the source's weights by where their elements are.
+        has_items: Whether kernels run any number of items, their last argument and the first constant.
     """
 
     plan: RegionPlan
     threads: int
     compiled: Mapping[_Kernel, CompiledDag]
     weights: Mapping[tuple[int, int], str]
+    has_items: bool = False
     _constants: dict[tuple[int, int, str, Packing | None], tuple[int, RegionConstant]] = field(
         default_factory=dict
     )
+    _items: Argument = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.has_items:
+            self._items = self.constant(np.ones((), np.int64), None)
 
     @cached_property
     def _positions(self) -> Mapping[_Kernel, int]:
@@ -138,9 +155,10 @@ class RegionBuild:
             for name in compiled.reads
         ]
         written = [self.argument(value) for value in kernel.outputs]
+        items = (self._items,) if self.has_items else ()
         return RegionCall(
             self._positions[key],
-            (*given, *written),
+            (*given, *written, *items),
             kernel.rule_group,
             self._computations[kernel.dag],
             kernel.name,

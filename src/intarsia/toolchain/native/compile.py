@@ -21,8 +21,10 @@ from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.native.object_code.kernel_cache import CachedKernel, KernelCache, kernel_key
+from intarsia.native.sizes import ITEMS
 from intarsia.support.digest import digest_text
 from intarsia.support.garbage_collection import pause_garbage_collection
+from intarsia.toolchain.native.batches.item_function import item_function
 from intarsia.toolchain.native.record import packing_of, packing_record, parameter_of, parameter_record
 from intarsia.toolchain.native.region import RegionKernel
 from intarsia.toolchain.native.version import native_version
@@ -61,6 +63,7 @@ def compile_dags(
     options: CodegenOptions = DEFAULT_OPTIONS,
     products: Mapping[ComputeDAG, LibraryProduct] = MappingProxyType({}),
     context: PassContext | None = None,
+    carrying: Mapping[ComputeDAG, frozenset[str]] | None = None,
 ) -> dict[ComputeDAG, CompiledDag]:
     """The kernels of DAGs, each made once.
 
@@ -76,6 +79,8 @@ def compile_dags(
         options: LLVM options for the code.
         products: Calls of a library that compute DAGs in place of loops.
         context: Context of the passes on loops; default: that of this thread.
+        carrying: For kernels of any number of items, the names of the placeholders that have each item. DAGs
+            are for one item; the last parameter of the kernels is the number of items.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -88,11 +93,12 @@ def compile_dags(
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
             product = products.get(dag)
-            key = _key(dag, isa, threads, log, options, product, context)
+            repeated = None if carrying is None else carrying[dag]
+            key = _key(dag, isa, threads, log, options, product, context, repeated)
             cached = cache.get(key) if is_cached else None
             if cached is None:
                 prepared = (
-                    _prepared(dag, isa, threads, log, options, context)
+                    _prepared(dag, isa, threads, log, options, context, repeated)
                     if product is None
                     else partial(_generated_call, dag, product, isa, threads)
                 )
@@ -101,7 +107,8 @@ def compile_dags(
                 kept[dag] = cached
         for dag, (key, made) in waiting.items():
             kept[dag] = cache.get_or_build(key, made.result) if is_cached else made.result()
-    return {dag: _compiled(dag, kept[dag]) for dag in order}
+    extra = () if carrying is None else (ITEMS,)
+    return {dag: _compiled(dag, kept[dag], extra) for dag in order}
 
 
 def _key(
@@ -112,6 +119,7 @@ def _key(
     options: CodegenOptions,
     product: LibraryProduct | None,
     context: PassContext,
+    carrying: frozenset[str] | None,
 ) -> str:
     """Names do not count, so that equal kernels of several models are one.
 
@@ -122,6 +130,9 @@ def _key(
     history = None if log is None else log.history(computed)
     how = _BY_RULE if history is None else f"schedule {history}"
     how = how if product is None else str(product)
+    if carrying is not None:
+        numbers = [n for n, tensor in enumerate(dag.placeholders) if tensor.op.name in carrying]
+        how = f"{how}, any number of items in {numbers}"
     settings = PassSettings.of(context).digest_parts
     source = digest_text([how, native_version(), computed, str(threads), str(isa.machine), *settings])
     return kernel_key(source, isa, options)
@@ -134,17 +145,24 @@ def _prepared(
     log: ScheduleLog | None,
     options: CodegenOptions,
     context: PassContext,
+    carrying: frozenset[str] | None,
 ) -> Callable[[], CachedKernel]:
     """What generates the code of a DAG: all is decided about it, and its loops are written."""
     from intarsia.native.schedule import scheduled, with_state
     from intarsia.native.tir import default_tir
 
+    def lowered(chosen: ScheduledDag) -> PrimFunc:
+        passes = default_tir(isa.vector_bytes, isa.vector_registers)
+        return passes(IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)}), context).prim_func(_NAME)
+
     with pause_garbage_collection():
         state = None if log is None else log.lookup(dag)
+        if carrying is not None:
+            item = item_function(dag, carrying, state, isa, threads, lowered)
+            places = {**_places(dag, item.schedule), "shapes": item.shapes}
+            return partial(_generated, item.function, isa, options, places)
         chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
-        passes = default_tir(isa.vector_bytes, isa.vector_registers)
-        lowered = IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)})
-        function = passes(lowered, context).prim_func(_NAME)
+        function = lowered(chosen)
     return partial(_generated, function, isa, options, _places(dag, chosen))
 
 
@@ -174,16 +192,21 @@ def _generated_call(dag: ComputeDAG, product: LibraryProduct, isa: Isa, threads:
 
 
 def _cached(kernel: CompiledKernel, places: Mapping[str, Any]) -> CachedKernel:
-    facts = {**places, "parameters": [parameter_record(replace(each, name="")) for each in kernel.parameters]}
+    shapes = places.get("shapes") or [parameter.shape for parameter in kernel.parameters]
+    parameters = [
+        parameter_record(replace(parameter, name="", shape=shape))
+        for parameter, shape in zip(kernel.parameters, shapes, strict=True)
+    ]
+    facts = {**places, "parameters": parameters}
     return CachedKernel(kernel.object_code, kernel.scratch_bytes, json.dumps(facts, separators=(",", ":")))
 
 
-def _compiled(dag: ComputeDAG, kept: CachedKernel) -> CompiledDag:
-    """A kernel with the names of a DAG."""
+def _compiled(dag: ComputeDAG, kept: CachedKernel, extra: tuple[str, ...]) -> CompiledDag:
+    """A kernel with the names of a DAG, and of the parameters behind its outputs."""
     facts = json.loads(kept.facts)
     given = [tensor.op.name for tensor in dag.placeholders]
     reads = tuple(given[position] for position in facts["reads"])
-    names = (*reads, *(tensor.buffer.name for tensor in dag.outputs))
+    names = (*reads, *(tensor.buffer.name for tensor in dag.outputs), *extra)
     parameters = tuple(
         replace(parameter_of(record), name=name)
         for name, record in zip(names, facts["parameters"], strict=True)

@@ -43,19 +43,26 @@ class NativeKernel:
         source: Source of the region.
         region: The region.
         describe: Function that describes the region's kernels for a profile.
+        table: The region's calls, if they are made already.
 
     Raises:
         ArtifactError: The region's code is damaged, or uses what this machine has not.
         CompileError: There is not as much memory as its arena needs.
     """
 
-    def __init__(self, source: KernelSource, region: NativeRegion, describe: DescribeCalls) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        region: NativeRegion,
+        describe: DescribeCalls,
+        table: CallTable | None = None,
+    ) -> None:
         self.source = source
         self._describe = describe
         process_driver(region.driver)
         self._region: NativeRegion | None = region
         self._ports = (*region.params, *region.results)
-        self._table: CallTable | None = _table(region)
+        self._table: CallTable | None = _table(region) if table is None else table
         self._pool = _pool(region.threads, allowed_cores())
         self._bound = tuple(BoundMemory() for _ in self._ports)
         self._addresses = [0] * len(self._ports)
@@ -288,17 +295,8 @@ def _aligned(port: RegionPort) -> Array:
 
 def _table(region: NativeRegion) -> CallTable:
     """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
-    arena = _arena(region.arena_bytes)
-    functions = tuple(
-        NativeFunction.load(
-            kernel.object_code,
-            kernel.symbol,
-            kernel.parameters,
-            kernel.scratch_bytes,
-            library_symbols(kernel.library),
-        )
-        for kernel in region.kernels
-    )
+    arena = allocate_arena(region.arena_bytes)
+    functions = load_functions(region)
 
     def buffer(argument: Argument, parameter: ArrayParameter) -> BufferRef:
         match argument.kind:
@@ -318,7 +316,25 @@ def _table(region: NativeRegion) -> CallTable:
     return CallTable(tuple(calls))
 
 
-def _arena(size: int) -> Array:
+def load_functions(region: NativeRegion) -> tuple[NativeFunction, ...]:
+    """Load the kernels of a region.
+
+    Raises:
+        ArtifactError: Their code is damaged, or uses what this machine has not.
+    """
+    return tuple(
+        NativeFunction.load(
+            kernel.object_code,
+            kernel.symbol,
+            kernel.parameters,
+            kernel.scratch_bytes,
+            library_symbols(kernel.library),
+        )
+        for kernel in region.kernels
+    )
+
+
+def allocate_arena(size: int) -> Array:
     """Uninitialised memory for the values between kernels.
 
     Raises:

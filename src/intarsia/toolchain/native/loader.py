@@ -68,12 +68,16 @@ class NativeLoader:
         from intarsia.native.object_code.process_symbols import ForbiddenSymbolError
         from intarsia.toolchain.native.batches.batched_blob import is_batched_blob, read_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
+        from intarsia.toolchain.native.batches.item_kernel import ItemKernel
+        from intarsia.toolchain.native.batches.item_region import is_item_blob, read_item_blob
         from intarsia.toolchain.native.blob import read_blob
         from intarsia.toolchain.native.kernel import NativeKernel
 
         try:
             if is_batched_blob(blob):
                 return BatchedKernel(source, read_batched_blob(blob, source.weights), self.describe_calls)
+            if is_item_blob(blob):
+                return ItemKernel(source, read_item_blob(blob, source.weights), self.describe_calls)
             return NativeKernel(source, read_blob(blob, source.weights), self.describe_calls)
         except ForbiddenSymbolError:  # no damage, but a forged file
             raise

@@ -112,8 +112,8 @@ BATCHES: Final = TargetOption(
     "batches",
     str,
     "sizes for which native compiles a model whose batch has any size, such as 1+4+16: a batch of 6 is run "
-    "as 4, 1 and 1",
-    pattern=r"\d+(\+\d+)*",
+    "as 4, 1 and 1; any: once, for code that reads the size",
+    pattern=r"any|\d+(\+\d+)*",
     toolchains=_OWNER,
     is_tuned=False,
 )

@@ -59,8 +59,12 @@ class PlannedRegion:
     checks: tuple[IndexCheck, ...]
 
 
-def planned_region(source: KernelSource) -> PlannedRegion:
+def planned_region(source: KernelSource, *, in_place: bool = True) -> PlannedRegion:
     """The plan of a source for this machine.
+
+    Args:
+        source: Source of static shapes.
+        in_place: Whether Concat and Slice may be computed in place.
 
     Raises:
         CompileError: An operator has no native kernel, or a shape is not known.
@@ -82,7 +86,7 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     _refuse_recurrent(function)
     function, counted = with_counted_results(simplified(function, source_context(source)))
     try:
-        plan = plan_region(function, isa, _plan_options(target, threads))
+        plan = plan_region(function, isa, _plan_options(target, threads, in_place))
     except CompileError as error:
         refusal = CompileError(f"native cannot compile this: {error.problem}", help=error.help)
         for note in getattr(error, "__notes__", ()):
@@ -106,7 +110,7 @@ def _refuse_recurrent(function: Function) -> None:
                     raise CompileError(f"native cannot compile this: {reason}")
 
 
-def _plan_options(target: Target, threads: int) -> PlanOptions:
+def _plan_options(target: Target, threads: int, in_place: bool) -> PlanOptions:
     return PlanOptions(
         target.option("blocked", True),
         target.option("fused", True),
@@ -116,6 +120,7 @@ def _plan_options(target: Target, threads: int) -> PlanOptions:
         _libraries(target),
         KernelDecisions.parse(str(target.option("decisions") or "")),
         threads,
+        in_place,
     )
 
 

@@ -17,6 +17,7 @@ from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unav
 if TYPE_CHECKING:
     from intarsia.op.pattern_table import PatternTable
     from intarsia.runtime.kernel_profiler import ProfiledKernel
+    from intarsia.toolchain.native.batches.batch_source import BatchSource
     from intarsia.toolchain.native.region import RegionCall
 
 
@@ -107,6 +108,8 @@ class Native(NativeLoader):
             if not _runs_here(region.isa):
                 return ForeignKernel(source, region.isa, partial(write_blob, region))
             return NativeKernel(source, region, self.describe_calls)
+        if batch.is_any_size:
+            return self._any_batch(batch)
         from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
 
@@ -115,6 +118,22 @@ class Native(NativeLoader):
         if not _runs_here(isa):
             return ForeignKernel(source, isa, partial(write_batched_blob, batched))
         return BatchedKernel(source, batched, self.describe_calls)
+
+    def _any_batch(self, batch: BatchSource) -> Kernel:
+        """Compile a source once, for a batch of any size.
+
+        Raises:
+            CompileError: It needs what such kernels cannot do.
+        """
+        from intarsia.toolchain.native.batches.item_kernel import ItemKernel
+        from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
+        from intarsia.toolchain.native.build import build_region
+        from intarsia.toolchain.native.foreign_kernel import ForeignKernel
+
+        region = ItemRegion(batch.carrying, build_region(batch.of_size(1), batch.carrying))
+        if not _runs_here(region.region.isa):
+            return ForeignKernel(batch.source, region.region.isa, partial(write_item_blob, region))
+        return ItemKernel(batch.source, region, self.describe_calls)
 
     def describe_calls(self, source: KernelSource, calls: Sequence[RegionCall]) -> tuple[ProfiledKernel, ...]:
         """Return the kernels of a region with the nodes of the source that they compute, and their work."""

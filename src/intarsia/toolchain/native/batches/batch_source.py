@@ -17,6 +17,9 @@ from intarsia.toolchain.source_function import source_function
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto
 
+ANY_SIZE: Final = "any"
+"""Value of the option `batches` for code that reads the size of the batch."""
+
 USUAL_SIZES: Final = (1, 4, 16)
 """Sizes for which kernels are compiled where the batch has no range."""
 
@@ -33,12 +36,14 @@ class BatchSource:
         symbol: Name of the dimension.
         carrying: For each parameter whether the batch is its first axis; the others have static shapes.
         sizes: Sizes for which kernels are compiled, ascending; 1 is one of them.
+        is_any_size: Whether the code reads the size, in place of codes for a few sizes.
     """
 
     source: KernelSource
     symbol: str
     carrying: tuple[bool, ...]
     sizes: tuple[int, ...]
+    is_any_size: bool = False
 
     def of_size(self, size: int) -> KernelSource:
         """Return the source for a batch of one size."""
@@ -70,7 +75,8 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     (symbol,) = symbols
     assert isinstance(symbol, str)
     carrying = tuple(shape[:1] == (symbol,) for shape in shapes)
-    result = BatchSource(source, symbol, carrying, _sizes(source))
+    sizes, is_any_size = _sizes(source)
+    result = BatchSource(source, symbol, carrying, sizes, is_any_size)
     names = frozenset(item.name for item, carries in zip(inputs, carrying, strict=True) if carries)
     obstacle = independence_obstacle(_function_of_items(result), names)
     if obstacle is not None:
@@ -109,11 +115,14 @@ def sizes_up_to(high: int) -> tuple[int, ...]:
     return tuple(sorted({size for size in USUAL_SIZES if size <= max(high, 1)} | largest))
 
 
-def _sizes(source: KernelSource) -> tuple[int, ...]:
+def _sizes(source: KernelSource) -> tuple[tuple[int, ...], bool]:
+    """Return the sizes for which kernels are compiled, and whether they are for any size."""
     text = Target(source.target).option("batches")
     if text is None:
-        return USUAL_SIZES
-    return tuple(sorted({1, *map(int, str(text).split("+"))}))
+        return USUAL_SIZES, False
+    if text == ANY_SIZE:
+        return (1,), True
+    return tuple(sorted({1, *map(int, str(text).split("+"))})), False
 
 
 def _dims(type_: TypeProto) -> tuple[int | str, ...]:

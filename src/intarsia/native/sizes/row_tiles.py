@@ -1,0 +1,106 @@
+"""Matrix products for a few rows each, with tiles of one width, so that all read one packed matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.machine.isa import Isa
+from intarsia.native.schedule.gemm import GemmPlan, gemm_plans, state_of_plans
+from intarsia.native.schedule.gemm_block import PIECES, GemmBlock
+from intarsia.native.schedule.gemm_form import GemmForm, gemm_form
+from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
+from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
+from intarsia.native.schedule.scheduled import ScheduledDag, with_state
+from intarsia.native.sizes.row_dag import with_rows
+
+_USUAL_ROWS: Final = 64
+"""Number of rows for which the tile is chosen: with more of them it stays the same."""
+_MOST_ROWS: Final = 8
+"""Maximum number of rows of a tile: each remainder has its own code. With 8 x 3 vectors AVX-512 is at its
+peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTiles:
+    """Schedules of a computation for a few rows.
+
+    Attributes:
+        schedules: Schedules for 1, 2, 3 ... rows; the last one is that for a whole tile. Their constants are
+            packed alike.
+        threads: Number of threads that share the columns; 1 if the rows are to be shared.
+    """
+
+    schedules: tuple[ScheduledDag, ...]
+    threads: int
+
+
+def row_tiles(dag: ComputeDAG, carrying: Collection[str], isa: Isa, threads: int) -> RowTiles | None:
+    """Return the schedules of a matrix product with its epilogue for a few rows.
+
+    None if it does not compute each row by itself, is no product by packed matrices, or if its matrices would
+    be packed differently for different numbers of rows.
+
+    Args:
+        dag: Computation for some number of rows.
+        carrying: Names of the placeholders whose first axis is the rows.
+        isa: Instruction set of the machine, with its caches.
+        threads: Number of threads.
+    """
+    usual = with_rows(dag, carrying, _USUAL_ROWS)
+    if usual is None:
+        return None
+    task = ScheduleTask(usual, isa, threads)
+    plans = gemm_plans(task)
+    if not plans or not all(plan.form.right_is_packed and plan.form.row == 0 for plan in plans):
+        return None
+    tiles = {plan.form.op.name: _tile(plan, task) for plan in plans}
+    height = min(tile.rows for tile in tiles.values())
+    across = min(-(-plan.form.columns // tiles[plan.form.op.name].columns) for plan in plans)
+    pays_off = task.is_parallel(work_of(usual.ops) // _MOST_ROWS)  # for one tile of rows
+    shared = threads if pays_off and across >= threads * PIECES and len(plans) == 1 else 1
+    schedules: list[ScheduledDag] = []
+    for rows in range(1, height + 1):
+        few = with_rows(dag, carrying, rows)
+        assert few is not None, "it has rows of the usual number"
+        schedule = _scheduled(few, plans, tiles, ScheduleTask(few, isa, shared))
+        if schedule is None or (schedules and schedule.packings != schedules[0].packings):
+            return None
+        schedules.append(schedule)
+    return RowTiles(tuple(schedules), shared)
+
+
+def _tile(plan: GemmPlan, task: ScheduleTask) -> GemmTile:
+    form = plan.form
+    sizes = form.rows, form.columns, task.lanes(form.op), task.accumulators_of(form.op)
+    return gemm_tile(*sizes, most_rows=_MOST_ROWS, costs=task.costs)
+
+
+def _scheduled(
+    dag: ComputeDAG, usual: tuple[GemmPlan, ...], tiles: dict[str, GemmTile], task: ScheduleTask
+) -> ScheduledDag | None:
+    forms = {op.name: gemm_form(op, task.analyzer) for op in dag.ops}
+    plans = []
+    for plan in usual:
+        form = forms[plan.form.op.name]
+        if form is None or not form.right_is_packed:
+            return None
+        plans.append(_plan(plan, form, tiles[plan.form.op.name], task.threads))
+    return with_state(dag, state_of_plans(task, plans))
+
+
+def _plan(usual: GemmPlan, form: GemmForm, tile: GemmTile, threads: int) -> GemmPlan:
+    across = -(-form.columns // tile.columns)
+    width = across if threads == 1 else max(1, across // (threads * PIECES))
+    return replace(
+        usual,
+        form=form,
+        tile=GemmTile(form.rows, tile.columns),
+        block=GemmBlock(1, width, form.depth),
+        threads=threads,
+        copies=False,
+        is_by_rows=False,
+        is_along_sum=False,
+    )
