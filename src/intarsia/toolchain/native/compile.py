@@ -22,7 +22,6 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.native.object_code.kernel_cache import CachedKernel, KernelCache, kernel_key
 from intarsia.support.digest import digest_text
-from intarsia.support.garbage_collection import pause_garbage_collection
 from intarsia.toolchain.native.record import packing_of, packing_record, parameter_of, parameter_record
 from intarsia.toolchain.native.region import RegionKernel
 from intarsia.toolchain.native.version import native_version
@@ -139,12 +138,11 @@ def _prepared(
     from intarsia.native.schedule import scheduled, with_state
     from intarsia.native.tir import default_tir
 
-    with pause_garbage_collection():
-        state = None if log is None else log.lookup(dag)
-        chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
-        passes = default_tir(isa.vector_bytes, isa.vector_registers)
-        lowered = IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)})
-        function = passes(lowered, context).prim_func(_NAME)
+    state = None if log is None else log.lookup(dag)
+    chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
+    passes = default_tir(isa.vector_bytes, isa.vector_registers)
+    lowered = IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)})
+    function = passes(lowered, context).prim_func(_NAME)
     return partial(_generated, function, isa, options, _places(dag, chosen))
 
 
