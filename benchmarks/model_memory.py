@@ -1,9 +1,9 @@
 """Load time and peak memory of models: a saved artifact against sessions of the engines.
 
 Each is loaded and run once in a process of its own. This is repeated three times, interleaved, and the
-medians are reported. Load time is from the file to the first result, without imports. Memory is the peak
-resident set (VmHWM of Linux), pages of mapped files included, and the part of it above the peak after the
-imports.
+medians are reported. Load time is from the file to the first result, without imports. Memory is the resident
+set of Linux, pages of mapped files included: its peak (VmHWM), and what stays after the first result (VmRSS).
+The last columns are both over those of the better engine, and the last line their geometric means and maxima.
 
 Usage: python -m benchmarks.model_memory [NAME ...] [--threads N] [--repeats N] [--json] [--markdown]
 """
@@ -35,39 +35,39 @@ import json, sys, time
 import numpy as np
 given = dict(np.load(sys.argv[2]))
 threads = int(sys.argv[3])
-def peak():
+def memory(name):
     with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-def report(began, before):
-    seconds, after = time.perf_counter() - began, peak()
-    print(json.dumps({"load": seconds, "peak": after, "above": after - before}))
+        return next(int(line.split()[1]) for line in status if line.startswith(name))
+def report(began):
+    seconds = time.perf_counter() - began
+    print(json.dumps({"load": seconds, "peak": memory("VmHWM"), "kept": memory("VmRSS")}))
 """
 
 LOADERS: Final = {
     "intarsia": """
 import intarsia.runtime.artifact_load as loader
-before, began = peak(), time.perf_counter()
+began = time.perf_counter()
 exe = loader.load(sys.argv[1])
 exe.run_flat(*(given[info.name] for info in exe.inputs))
-report(began, before)
+report(began)
 """,
     "onnxruntime": """
 import onnxruntime
-before, began = peak(), time.perf_counter()
+began = time.perf_counter()
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = threads
 session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 session.run(None, given)
-report(began, before)
+report(began)
 """,
     "openvino": """
 import openvino
-before, began = peak(), time.perf_counter()
+began = time.perf_counter()
 compiled = openvino.Core().compile_model(
     sys.argv[1], "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
 )
 compiled(given)
-report(began, before)
+report(began)
 """,
 }
 """Scripts that load and run a file. Arguments: the file, a file of inputs, the number of threads."""
@@ -75,7 +75,9 @@ report(began, before)
 HEADER: Final = (
     "model",
     "file, MB",
-    *(f"{name}, {what}" for name in LOADERS for what in ("s", "MB", "MB more")),
+    *(f"{name}, {what}" for name in LOADERS for what in ("s", "peak MB", "kept MB")),
+    "peak ratio",
+    "kept ratio",
 )
 
 
@@ -105,6 +107,18 @@ def measure(name: str, threads: int, repeats: int) -> dict[str, Any]:
         return {"model": name, "bytes": artifact.stat().st_size, **medians}
 
 
+def ratio(record: dict[str, Any], key: str) -> float:
+    """Return the memory of an artifact over that of the better engine."""
+    values: dict[str, float] = {name: record[name][key] for name in LOADERS}
+    return values.pop("intarsia") / min(values.values())
+
+
+def summary(records: list[dict[str, Any]], key: str) -> str:
+    """Return the geometric mean and the maximum of the ratios."""
+    ratios = [ratio(record, key) for record in records if "error" not in record]
+    return f"{key} {statistics.geometric_mean(ratios):.2f}, at most {max(ratios):.2f}" if ratios else ""
+
+
 def line(record: dict[str, Any]) -> tuple[str, ...]:
     cells = (
         text
@@ -112,10 +126,11 @@ def line(record: dict[str, Any]) -> tuple[str, ...]:
         for text in (
             f"{record[loader]['load']:.2f}",
             f"{record[loader]['peak'] / 1024:.0f}",
-            f"{record[loader]['above'] / 1024:.0f}",
+            f"{record[loader]['kept'] / 1024:.0f}",
         )
     )
-    return (record["model"], f"{record['bytes'] / 1e6:.0f}", *cells)
+    ratios = (f"{ratio(record, key):.2f}" for key in ("peak", "kept"))
+    return (record["model"], f"{record['bytes'] / 1e6:.0f}", *cells, *ratios)
 
 
 def main() -> None:
@@ -141,6 +156,8 @@ def main() -> None:
             print(f"{name}: {last['error']}" if "error" in last else separator.join(line(last)), flush=True)
     if options.json:
         print(json.dumps(records, indent=2))
+    else:
+        print("over the better engine:", *(summary(records, key) for key in ("peak", "kept")), sep="  ")
 
 
 if __name__ == "__main__":

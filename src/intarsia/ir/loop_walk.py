@@ -154,6 +154,22 @@ def scalar_post_order(root: Scalar) -> Iterator[tuple[Scalar, int]]:
             yield scalar, depth
 
 
+def inner_scalars(root: Scalar) -> list[Scalar]:
+    """Every scalar of a tree after its operands; one that stands twice comes twice."""
+    # Operators before their operands, from right to left: the order of evaluation, turned around.
+    visited: list[Scalar] = []
+    stack = [root]
+    while stack:
+        scalar = stack.pop()
+        visited.append(scalar)
+        if isinstance(scalar, Arith):
+            stack.extend(scalar.operands)
+        elif not isinstance(scalar, LEAVES):
+            stack.extend(operands(scalar))
+    visited.reverse()
+    return visited
+
+
 def reads_each(body: Statement, buffers: Iterable[Buffer]) -> bool:
     """Whether a statement reads something of each of the buffers; indices are looked at last."""
     missing = {buffer.name for buffer in buffers}

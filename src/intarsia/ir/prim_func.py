@@ -103,6 +103,9 @@ class Buffer:
     dtype: DType
     scope: MemoryScope = MemoryScope.GLOBAL
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # few buffers have one name, and hashing all fields takes much longer
+
     def __str__(self) -> str:
         scope = "" if self.scope is MemoryScope.GLOBAL else f", {self.scope.value}"
         return f"Buffer[{self.shape}, {self.dtype.value}{scope}]"
@@ -113,6 +116,9 @@ class LoopVar:
     """The counter of an enclosing loop, an int64 from 0 to the loop's extent minus 1."""
 
     name: str
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

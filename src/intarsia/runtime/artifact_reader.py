@@ -21,8 +21,9 @@ from intarsia.runtime.artifact_format import MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import ArtifactError, UsageError
+from intarsia.support.mapped_file import drop_pages, map_file
 
-_PIECE: Final = 1 << 24
+_PIECE: Final = 1 << 22
 """Bytes that are digested or read at a time."""
 _NO_ARTIFACT: Final = "expected a folder or zip that Executable.save wrote"
 _MAPPED_BYTES: Final = 1 << 20
@@ -134,7 +135,9 @@ class ArtifactReader:
             raise damaged(self.path, f"{name} has {data.size} bytes, expected {entry.size}")
         state = hashlib.sha256()
         for start in range(0, data.size, _PIECE):
-            state.update(data[start : start + _PIECE].data)
+            piece = data[start : start + _PIECE]
+            state.update(piece.data)
+            drop_pages(piece)  # most models never read their weights again, only the packed ones
         digest = state.hexdigest()
         if digest != entry.sha256:
             raise damaged(self.path, f"the SHA-256 of {name} is {digest}, expected {entry.sha256}")
@@ -182,7 +185,7 @@ def _read_from_folder(path: Path, name: str, most_bytes: int | None) -> Array:
         raise damaged(path, f"{name} is not a file")
     _refuse_larger(path, name, file.stat().st_size, most_bytes)
     if file.stat().st_size >= _MAPPED_BYTES:
-        return _map_file(file, 0, file.stat().st_size)
+        return map_file(file, 0, file.stat().st_size)
     return np.fromfile(file, np.uint8)
 
 
@@ -191,18 +194,13 @@ def _refuse_larger(path: Path, name: str, size: int, most_bytes: int | None) -> 
         raise damaged(path, f"{name} has {size} bytes, expected at most {most_bytes}")
 
 
-def _map_file(file: Path, offset: int, size: int) -> Array:
-    # Mode "c" (copy-on-write): nothing is ever written back.
-    return np.memmap(file, np.uint8, mode="c", offset=offset, shape=(size,)).view(np.ndarray)
-
-
 def _read_from_zip(path: Path, name: str, most_bytes: int | None) -> Array:
     with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
         info = archive.getinfo(name)
         _content_offset(path, info)
         _refuse_larger(path, name, info.file_size, most_bytes)
         if info.file_size >= _MAPPED_BYTES and name != MANIFEST:  # all others have a digest
-            return _map_file(path, _content_offset(path, info), info.file_size)
+            return map_file(path, _content_offset(path, info), info.file_size)
         data = np.empty(info.file_size, np.uint8)
         view, position = data.data, 0
         while position < data.size:

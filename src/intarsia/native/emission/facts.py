@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Block,
@@ -16,6 +17,7 @@ from intarsia.ir.prim_func import (
     ForKind,
     IfThenElse,
     Intrinsic,
+    Literal,
     Load,
     LoopVar,
     MemoryScope,
@@ -25,7 +27,7 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.native.emission.index import AccessPlan, Forms, access_plan
-from intarsia.native.emission.reads import Reads, reads_of
+from intarsia.native.emission.reads import Reads, reads_of_statement
 from intarsia.native.emission.types import held_bytes
 from intarsia.native.tir.affine import Range, affine, bounds
 
@@ -57,12 +59,19 @@ class Contents(NamedTuple):
     widest: int = 1
 
     def __or__(self, other: Contents) -> Contents:
-        return Contents(
-            self.stores | other.stores,
-            self.loads | other.loads,
-            self.allocates | other.allocates,
-            self.has_vectors or other.has_vectors,
-            max(self.widest, other.widest),
+        return Contents.joined((self, other))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Contents]) -> Contents:
+        """Return the contents of statements together."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            frozenset().union(*[part.stores for part in parts]),
+            frozenset().union(*[part.loads for part in parts]),
+            frozenset().union(*[part.allocates for part in parts]),
+            any(part.has_vectors for part in parts),
+            max([part.widest for part in parts], default=1),
         )
 
 
@@ -104,13 +113,10 @@ class Facts:
             if isinstance(statement, For):
                 # Loops of one name follow each other: the walk is inside of the last one that it has entered.
                 ranges[statement.var] = (0, max(0, statement.extent - 1))
-            accesses: list[Load | Store] = [*self.loads(statement)]
-            if isinstance(statement, Store):
-                accesses.append(statement)
-            for access in accesses:
-                if access.buffer.name in self.registers and access.indices:
-                    _, last = bounds(affine(access.indices[-1]), ranges)
-                    ends[access.buffer.name] = max(ends.get(access.buffer.name, 0), last + 1)
+            for access in _accesses(statement, self._reads):
+                name = access.buffer.name
+                if name in self.registers and access.indices:
+                    ends[name] = max(ends.get(name, 0), _last_value(access.indices[-1], ranges) + 1)
         return ends
 
     def contents(self, statement: Statement) -> Contents:
@@ -121,36 +127,34 @@ class Facts:
         return contents
 
     def _find(self, statement: Statement) -> Contents:
-        contents = self._own_contents(statement)
         match statement:
-            case Block():
-                for inner in statement.statements:
-                    contents = contents | self.contents(inner)
-            case For():
-                contents = contents | self.contents(statement.body)
-                if statement.kind is ForKind.VECTORIZED and statement.extent > 1:
-                    contents = contents._replace(has_vectors=True)
             case Store():
-                names = frozenset({statement.buffer.name})
-                contents = contents | Contents(stores=names, widest=held_bytes(statement.buffer.dtype))
+                reads = reads_of_statement(statement, self._reads)
+                stores = frozenset((statement.buffer.name,))
+                widest = max(reads.widest, held_bytes(statement.buffer.dtype))
+                return Contents(stores, _names(reads.loads), frozenset(), False, widest)
+            case Block():
+                # Copies of unrolled loops have few different contents.
+                return Contents.joined(tuple(dict.fromkeys(map(self.contents, statement.statements))))
+            case For():
+                contents = self.contents(statement.body)
+                if statement.kind is ForKind.VECTORIZED and statement.extent > 1:
+                    return contents._replace(has_vectors=True)
+                return contents
             case Allocate():
-                names = frozenset({statement.buffer.name})
-                contents = contents | self.contents(statement.body) | Contents(allocates=names)
+                names = frozenset((statement.buffer.name,))
+                return self.contents(statement.body) | Contents(allocates=names)
             case IfThenElse():
-                contents = contents | self.contents(statement.then)
+                reads = reads_of_statement(statement, self._reads)
+                parts = [Contents(loads=_names(reads.loads), widest=reads.widest)]
+                parts.append(self.contents(statement.then))
                 if statement.otherwise is not None:
-                    contents = contents | self.contents(statement.otherwise)
-        return contents
+                    parts.append(self.contents(statement.otherwise))
+                return Contents.joined(parts)
 
-    def _own_contents(self, statement: Statement) -> Contents:
-        """Return the reads of a statement's scalars, without nested statements."""
-        found = [reads_of(scalar, self._reads) for scalar in scalars(statement)]
-        loads = frozenset(load.buffer.name for each in found for load in each.loads)
-        return Contents(loads=loads, widest=max((each.widest for each in found), default=1))
-
-    def loads(self, statement: Statement) -> list[Load]:
+    def loads(self, statement: Statement) -> tuple[Load, ...]:
         """Return the loads of a statement's scalars, including those in indices."""
-        return [load for scalar in scalars(statement) for load in reads_of(scalar, self._reads).loads]
+        return reads_of_statement(statement, self._reads).loads
 
     def vector_loops_of(self, name: str) -> list[For]:
         """Return the innermost vectorised loops that access a buffer."""
@@ -165,10 +169,11 @@ class Facts:
 
     def plan(self, access: Load | Store) -> AccessPlan | None:
         """Return the plan of an access whose indices are affine in loop variables, else None."""
-        key = id(access)
-        if key not in self._plans:
-            self._plans[key] = access_plan(access.buffer, access.indices, self._forms)
-        return self._plans[key]
+        key, plans = id(access), self._plans
+        if key in plans:
+            return plans[key]
+        plan = plans[key] = access_plan(access.buffer, access.indices, self._forms)
+        return plan
 
     def counters(self, index: Scalar) -> tuple[str, ...] | None:
         """Return the counters in an index; None if it has anything but arithmetic on counters."""
@@ -206,13 +211,16 @@ def _registers(prim_func: PrimFunc, reads: Reads) -> tuple[frozenset[str], froze
             loops.append(statement) if visit.event is Event.ENTER else loops.pop()
         if visit.event is not Event.ENTER:
             continue
-        threads = _threads(loops)
         if isinstance(statement, Allocate) and _may_be_register(statement.buffer):
-            born[statement.buffer.name] = threads
+            born[statement.buffer.name] = _threads(loops)
             expanded[statement.buffer.name] = set()
-        own = [access for access in _accesses(statement, reads) if access.buffer.name in born]
-        around = {loop.var.name: loop for loop in loops} if own else {}
-        for access in own:
+        if not born:
+            continue
+        accesses = [access for access in _accesses(statement, reads) if access.buffer.name in born]
+        if not accesses:
+            continue
+        threads, around = _threads(loops), {loop.var.name: loop for loop in loops}
+        for access in accesses:
             name = access.buffer.name
             needed = _loops_to_expand(access.indices, around, counters)
             if needed is None or threads != born[name]:
@@ -233,11 +241,23 @@ def _may_be_register(buffer: Buffer) -> bool:
     )
 
 
-def _accesses(statement: Statement, reads: Reads) -> list[Load | Store]:
-    accesses: list[Load | Store] = [statement] if isinstance(statement, Store) else []
-    for scalar in scalars(statement):
-        accesses += reads_of(scalar, reads).loads
-    return accesses
+def _accesses(statement: Statement, reads: Reads) -> Sequence[Load | Store]:
+    if isinstance(statement, Store):
+        return (statement, *reads_of_statement(statement, reads).loads)
+    return reads_of_statement(statement, reads).loads if isinstance(statement, IfThenElse) else ()
+
+
+def _names(loads: Sequence[Load]) -> frozenset[str]:
+    return frozenset([load.buffer.name for load in loads])
+
+
+def _last_value(index: Scalar, ranges: dict[LoopVar, Range]) -> int:
+    """Return the greatest value of an index."""
+    if isinstance(index, LoopVar) and index in ranges:  # most indices are a counter or a number
+        return ranges[index][1]
+    if isinstance(index, Literal) and type(index.value) is int:
+        return index.value
+    return bounds(affine(index), ranges)[1]
 
 
 def _loops_to_expand(
@@ -272,7 +292,7 @@ def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:
     """Return the counters in indices; None if they have anything but arithmetic on counters."""
     counters: dict[str, None] = {}
     for root in indices:
-        for scalar, _ in scalar_post_order(root):
+        for scalar in inner_scalars(root):
             match scalar:
                 case LoopVar():
                     counters[scalar.name] = None

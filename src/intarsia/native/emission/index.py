@@ -5,7 +5,10 @@ A loop over fused axes reads `x[i floordiv 8, i mod 8]`: in a row-major buffer o
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from itertools import accumulate
+from operator import mul
+from typing import Final, NamedTuple, TypeAlias
 
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Buffer, Literal, LoopVar, Scalar
@@ -35,6 +38,8 @@ class _Form(NamedTuple):
 
 _Unit: TypeAlias = str | _Part
 
+_AFFINE: Final = frozenset({ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.FLOOR_DIV, ArithOp.FLOOR_MOD})
+"""Operators of which an index in forms consists."""
 
 Forms: TypeAlias = dict[int, "_Form | None"]
 """Cache of analysed indices by identity: expanded loops repeat the same ones."""
@@ -51,51 +56,55 @@ def access_plan(
         known_forms: Cache of earlier calls, whose indices must be alive; this call adds to it.
     """
     forms = {} if known_forms is None else known_forms
-    const, stride, has_parts = 0, 1, False
+    const, has_parts = 0, False
     sums: dict[_Unit, int] = {}
-    for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
+    for index, stride in zip(reversed(indices), _reversed_strides(buffer.shape), strict=True):
         if isinstance(index, LoopVar):  # most indices are a counter or a number
             sums[index.name] = sums.get(index.name, 0) + stride
         elif isinstance(index, Literal) and index.dtype is DType.INT64:
             const += stride * int(index.value)
         else:
-            if id(index) not in forms:
-                forms[id(index)] = _form(index)
-            form = forms[id(index)]
+            number = id(index)
+            form = forms[number] if number in forms else forms.setdefault(number, _form(index))
             if form is None:
                 return None
-            const += stride * form.const
-            for unit, coefficient in form.terms:
+            first, terms = form
+            const += stride * first
+            for unit, coefficient in terms:
                 sums[unit] = sums.get(unit, 0) + stride * coefficient
                 has_parts = has_parts or not isinstance(unit, str)
-        stride *= extent
-    terms = tuple([item for item in sums.items() if item[1]])
+    left = tuple(sums.items()) if all(sums.values()) else tuple([item for item in sums.items() if item[1]])
     if has_parts:
-        const, terms = _joined(_Form(const, terms))
-    names = tuple([(unit, coefficient) for unit, coefficient in terms if isinstance(unit, str)])
-    return AccessPlan(const, names) if len(names) == len(terms) else None
+        const, left = _joined(_Form(const, left))
+        if not all(isinstance(unit, str) for unit, _ in left):
+            return None
+    return AccessPlan(const, left)  # type: ignore[arg-type]  # no part is left
+
+
+@lru_cache(maxsize=4096)
+def _reversed_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the distance in elements of neighbours along each dimension, innermost first."""
+    return tuple(accumulate(reversed(shape[1:]), mul, initial=1)) if shape else ()
 
 
 def _form(root: Scalar) -> _Form | None:
-    match root:
-        case LoopVar():
-            return _Form(0, ((root.name, 1),))
-        case Literal(value=int()) if root.dtype is DType.INT64:
-            return _Form(int(root.value), ())
-        case Arith(
-            op=ArithOp.ADD | ArithOp.SUB | ArithOp.MUL | ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD,
-            operands=(first, second),
-        ):
-            left, right = _form(first), _form(second)
-            if left is None or right is None:
-                return None
-            match root.op:
-                case ArithOp.MUL:
-                    return _product(left, right)
-                case ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD:
-                    return _part(left, right, root.op is ArithOp.FLOOR_DIV)
-            return _sum(left, right, 1 if root.op is ArithOp.ADD else -1)
-    return None
+    if isinstance(root, LoopVar):
+        return _Form(0, ((root.name, 1),))
+    if isinstance(root, Literal):
+        is_whole = root.dtype is DType.INT64 and isinstance(root.value, int)
+        return _Form(int(root.value), ()) if is_whole else None
+    if not isinstance(root, Arith) or root.op not in _AFFINE:
+        return None
+    first, second = root.operands
+    left = _form(first)
+    right = None if left is None else _form(second)
+    if left is None or right is None:
+        return None
+    if root.op is ArithOp.MUL:
+        return _product(left, right)
+    if root.op is ArithOp.FLOOR_DIV or root.op is ArithOp.FLOOR_MOD:
+        return _part(left, right, root.op is ArithOp.FLOOR_DIV)
+    return _sum(left, right, 1 if root.op is ArithOp.ADD else -1)
 
 
 def _part(left: _Form, right: _Form, is_quotient: bool) -> _Form | None:
@@ -134,6 +143,8 @@ def _joined(form: _Form) -> _Form:
 
 def _sum(left: _Form, right: _Form, factor: int) -> _Form:
     """Return `left + factor * right`."""
+    if not right.terms:
+        return _Form(left.const + factor * right.const, left.terms)
     sums = dict(left.terms)
     for unit, coefficient in right.terms:
         sums[unit] = sums.get(unit, 0) + factor * coefficient
@@ -145,4 +156,7 @@ def _product(left: _Form, right: _Form) -> _Form | None:
         return None
     if left.terms:
         left, right = right, left
-    return _sum(_Form(0, ()), right, left.const) if left.const else _Form(0, ())
+    factor = left.const
+    if not factor:
+        return _Form(0, ())
+    return _Form(factor * right.const, tuple([(unit, factor * count) for unit, count in right.terms]))

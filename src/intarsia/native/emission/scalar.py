@@ -236,14 +236,14 @@ class Scalars:
         state = self.state
         plan = None if state.kernel.bounds_checked else state.kernel.facts.plan(access)
         if plan is not None:
-            const, lane, terms = plan.const, 0, list[tuple[int, int]]()
+            (const, used), lane, terms = plan, 0, list[tuple[int, int]]()
             env = state.env
-            for name, coefficient in plan.terms:
-                counter = env[name]
-                const += counter[0] * coefficient
-                if counter[1]:
-                    lane += counter[1] * coefficient
-                for symbol, factor in counter[2]:
+            for name, coefficient in used:
+                start, step, symbols = env[name]
+                const += start * coefficient
+                if step:
+                    lane += step * coefficient
+                for symbol, factor in symbols:
                     terms.append((symbol, factor * coefficient))
             if len(terms) > 1:
                 terms.sort()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
 from intarsia.ir.prim_func import For, Intrinsic, Load, Scalar, Statement, Store
 from intarsia.native.emission.arithmetic import constant_mask
 from intarsia.native.emission.state import FunctionState
@@ -89,5 +89,5 @@ def _scalars(body: Statement) -> list[Scalar]:
         for visit in walk(body)
         if visit.event is Event.ENTER
         for root in scalars(visit.statement)
-        for scalar, _ in scalar_post_order(root)
+        for scalar in inner_scalars(root)
     ]

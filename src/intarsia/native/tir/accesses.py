@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -65,7 +65,7 @@ def accesses(statement: Statement) -> Iterator[ElementAccess]:
         inner = visit.statement
         if visit.event is Event.ENTER:
             for root in scalars(inner):
-                for scalar, _ in scalar_post_order(root):
+                for scalar in inner_scalars(root):
                     if isinstance(scalar, Load) and scalar.buffer not in around.allocated:
                         loops, guards = tuple(around.loops), around.guards > 0
                         yield ElementAccess(scalar.buffer, scalar.indices, False, loops, guards)
@@ -160,7 +160,7 @@ def _split_terms(
     for scalar, factor in index.terms.items():
         if is_step and scalar == var:
             continue
-        parts = {part for part, _ in scalar_post_order(scalar)}
+        parts = set(inner_scalars(scalar))
         is_moving = not counters.isdisjoint(parts) or any(isinstance(part, Load) for part in parts)
         (moving if is_moving else fixed).terms[scalar] = factor
     return moving, fixed

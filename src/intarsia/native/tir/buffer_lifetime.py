@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
 from intarsia.ir.prim_func import Allocate, Buffer, For, ForKind, Load, MemoryScope, Statement, Store
 
 
@@ -106,5 +106,5 @@ class _Walker:
 
 def _used(statement: Statement) -> list[Buffer]:
     stored = [statement.buffer] if isinstance(statement, Store) else []
-    parts = (part for root in scalars(statement) for part, _ in scalar_post_order(root))
+    parts = (part for root in scalars(statement) for part in inner_scalars(root))
     return [*stored, *(part.buffer for part in parts if isinstance(part, Load))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import Event, operands, scalar_post_order, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, operands, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -245,7 +245,7 @@ class _Writer:
     def emit_scalar(self, root: Scalar) -> str:
         """Emit lines that compute a scalar; return the name of its value."""
         stack: list[str] = []
-        for scalar, _ in scalar_post_order(root):
+        for scalar in inner_scalars(root):
             count = len(operands(scalar))
             below = stack[len(stack) - count :]
             del stack[len(stack) - count :]

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -90,7 +90,7 @@ class Comparisons:
 
 def _own_comparisons(statement: Statement) -> Iterator[Arith]:
     for root in scalars(statement):
-        for scalar, _ in scalar_post_order(root):
+        for scalar in inner_scalars(root):
             if not isinstance(scalar, Arith) or scalar.op not in COMPARISONS:
                 continue
             if scalar_dtype(scalar.operands[0]) is _INT64:
@@ -119,7 +119,7 @@ def find_cuts(
         difference = left.plus(right, -1)
         for scalar, factor in difference.terms.items():
             counters = loop_vars(scalar)
-            has_loads = any(isinstance(part, Load) for part, _ in scalar_post_order(scalar))
+            has_loads = any(isinstance(part, Load) for part in inner_scalars(scalar))
             if var not in counters or not counters <= counters_in_scope or has_loads:
                 continue
             rest = difference.plus(Affine({scalar: factor}), -1)

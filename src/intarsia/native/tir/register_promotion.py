@@ -7,7 +7,7 @@ from math import prod
 from typing import Final, assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
-from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.loop_walk import inner_scalars
 from intarsia.ir.prim_func import (
     Allocate,
     Barrier,
@@ -273,7 +273,7 @@ def _tile_loops(tile: RegisterTile, statement: Statement) -> Statement:
 
 
 def _scalars_in(indices: Indices) -> set[object]:
-    return {part for index in indices for part, _ in scalar_post_order(index)}
+    return {part for index in indices for part in inner_scalars(index)}
 
 
 def _is_constant(access: ElementAccess) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir.loop_walk import Event, scalar_post_order, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, walk
 from intarsia.ir.prim_func import Buffer, For, ForKind, Load, LoopVar, Scalar, Statement, Store
 from intarsia.native.tir.accesses import ElementAccess, accesses, affine_subscripts, are_disjoint
 from intarsia.native.tir.affine import Range
@@ -47,7 +47,7 @@ def pattern_of(indices: Indices, inner: frozenset[LoopVar]) -> tuple[Indices, tu
     """Return indices with numbered counters for those of `inner`, and the counter of each number."""
     order: dict[LoopVar, None] = {}
     for index in indices:
-        for part, _ in scalar_post_order(index):
+        for part in inner_scalars(index):
             if isinstance(part, LoopVar) and part in inner:
                 order[part] = None
     numbered: dict[LoopVar, Scalar] = {var: LoopVar(f"number {n}") for n, var in enumerate(order)}
@@ -199,7 +199,7 @@ def _loops(access: ElementAccess, order: tuple[LoopVar, ...]) -> Iterator[For]:
 def _is_fixed(access: ElementAccess, inner: frozenset[LoopVar]) -> bool:
     """Return whether every iteration makes the access, to the same elements."""
     moving = {loop.var for loop in access.loops} - inner
-    parts = [part for index in access.indices for part, _ in scalar_post_order(index)]
+    parts = [part for index in access.indices for part in inner_scalars(index)]
     return not access.is_guarded and not any(isinstance(part, Load) or part in moving for part in parts)
 
 
@@ -211,7 +211,7 @@ def _is_injective(access: ElementAccess, loops: tuple[For, ...], ranges: dict[Lo
         part
         for scalar in flat.terms
         if scalar not in extents
-        for part, _ in scalar_post_order(scalar)
+        for part in inner_scalars(scalar)
         if isinstance(part, LoopVar)
     }
     if not inside.isdisjoint(extents):

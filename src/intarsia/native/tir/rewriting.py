@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from intarsia.ir.loop_walk import operands, scalar_post_order, walk, with_operands
+from intarsia.ir.loop_walk import inner_scalars, operands, walk, with_operands
 from intarsia.ir.prim_func import (
     Allocate,
     Barrier,
@@ -88,7 +88,7 @@ def has_blocks(function: PrimFunc) -> bool:
 
 def loop_vars(scalar: Scalar) -> set[LoopVar]:
     """Return the counters that a scalar depends on."""
-    return {inner for inner, _ in scalar_post_order(scalar) if isinstance(inner, LoopVar)}
+    return {inner for inner in inner_scalars(scalar) if isinstance(inner, LoopVar)}
 
 
 def buffer_names(function: PrimFunc) -> NameSupply:
@@ -124,7 +124,7 @@ class Replacement:
         if isinstance(scalar, Literal):
             return scalar
         below = operands(scalar)
-        if isinstance(scalar, Load) and scalar.buffer in self.accesses:
+        if self.accesses and isinstance(scalar, Load) and scalar.buffer in self.accesses:
             return Load(*self.accesses[scalar.buffer](tuple(map(self.scalar, below))))
         return with_operands(scalar, tuple(map(self.scalar, below))) if below else scalar
 
@@ -160,7 +160,7 @@ class Replacement:
     def _store(self, store: Store) -> Store:
         value = self.scalar(store.value)
         indices = tuple(map(self.scalar, store.indices))
-        if store.buffer in self.accesses:
+        if self.accesses and store.buffer in self.accesses:
             return Store(*self.accesses[store.buffer](indices), value)
         if value is store.value and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return store

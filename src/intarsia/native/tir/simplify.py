@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
-from intarsia.ir.loop_walk import reads_each, scalar_post_order
+from intarsia.ir.loop_walk import inner_scalars, reads_each
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -126,7 +126,7 @@ class _Walker:
                 assert_never(statement)
 
     def simplify_store(self, store: Store) -> list[Statement]:
-        if store.buffer in self.unread:
+        if self.unread and store.buffer in self.unread:
             return []
         indices = tuple(map(self.scalars.simplified, store.indices))
         value = self.scalars.simplified(store.value)
@@ -196,7 +196,7 @@ class _Walker:
         # A store inside the guard may change what a load yields, so a condition on it need not hold there.
         ranges: dict[LoopVar, Range] = {}
         for part in _implied_conditions(cond, value):
-            if not any(isinstance(inner, Load) for inner, _ in scalar_post_order(part)):
+            if not any(isinstance(inner, Load) for inner in inner_scalars(part)):
                 facts[part] = value
                 narrowed = _compared_range(part, value, self.scalars.ranges)
                 if narrowed is not None:

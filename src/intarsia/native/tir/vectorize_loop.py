@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from intarsia.ir import DType, IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_literal import loop_name_text
-from intarsia.ir.loop_walk import Event, scalar_post_order, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -200,7 +200,7 @@ class _Walker:
 
 
 def _is_uniform(cond: Scalar, var: LoopVar, written: frozenset[Buffer]) -> bool:
-    loads = {part.buffer for part, _ in scalar_post_order(cond) if isinstance(part, Load)}
+    loads = {part.buffer for part in inner_scalars(cond) if isinstance(part, Load)}
     return var not in loop_vars(cond) and loads.isdisjoint(written)
 
 

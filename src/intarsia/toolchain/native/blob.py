@@ -20,6 +20,7 @@ from intarsia.runtime.bounded_json import parse_json
 from intarsia.runtime.json_record import Record, as_count, as_list, as_shape, as_text, as_truth
 from intarsia.support.aligned_memory import ALIGNMENT, aligned_array
 from intarsia.support.errors import ArtifactError
+from intarsia.support.mapped_file import drop_pages
 from intarsia.support.version import VERSION
 from intarsia.toolchain.native.counted_result import CountedResult
 from intarsia.toolchain.native.index_check import IndexCheck
@@ -250,7 +251,9 @@ def _constant(record: Record, body: _Body, weights: Mapping[str, Array]) -> Regi
             array.size + _SMALL
         ):
             raise ArtifactError(f"damaged native kernels: the packing of {weight!r} does not fit its shape")
-        array = packed_weight(array, packing)
+        packed = packed_weight(array, packing)
+        drop_pages(array)  # of an artifact: kernels read the packed elements
+        array = packed
     return RegionConstant(aligned_array(array.reshape(shape)), weight, packing)
 
 

@@ -16,6 +16,7 @@ from intarsia.native.packing import Packing
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
+from intarsia.support.garbage_collection import pause_garbage_collection
 from intarsia.target import Target
 from intarsia.toolchain.native.arena import check_arena
 from intarsia.toolchain.native.batches.item_function import carrying_placeholders
@@ -56,6 +57,11 @@ def build_region(source: KernelSource, carrying: Sequence[bool] | None = None) -
         CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
             machine's memory, or llvmlite does not load.
     """
+    with pause_garbage_collection():  # programs and loops are trees, which reference counting frees
+        return _built(source)
+
+
+def _built(source: KernelSource) -> NativeRegion:
     try:
         log = load_schedule_log(Target(source.target))
     except CompileError:

@@ -23,7 +23,6 @@ from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.native.object_code.kernel_cache import CachedKernel, KernelCache, kernel_key
 from intarsia.native.sizes import ITEMS
 from intarsia.support.digest import digest_text
-from intarsia.support.garbage_collection import pause_garbage_collection
 from intarsia.toolchain.native.batches.item_function import item_function
 from intarsia.toolchain.native.record import packing_of, packing_record, parameter_of, parameter_record
 from intarsia.toolchain.native.region import RegionKernel
@@ -155,14 +154,13 @@ def _prepared(
         passes = default_tir(isa.vector_bytes, isa.vector_registers)
         return passes(IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)}), context).prim_func(_NAME)
 
-    with pause_garbage_collection():
-        state = None if log is None else log.lookup(dag)
-        if carrying is not None:
-            item = item_function(dag, carrying, state, isa, threads, lowered)
-            places = {**_places(dag, item.schedule), "shapes": item.shapes}
-            return partial(_generated, item.function, isa, options, places)
-        chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
-        function = lowered(chosen)
+    state = None if log is None else log.lookup(dag)
+    if carrying is not None:
+        item = item_function(dag, carrying, state, isa, threads, lowered)
+        places = {**_places(dag, item.schedule), "shapes": item.shapes}
+        return partial(_generated, item.function, isa, options, places)
+    chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
+    function = lowered(chosen)
     return partial(_generated, function, isa, options, _places(dag, chosen))
 
 
