@@ -158,7 +158,7 @@ def main() -> None:
     print(format_table(HEADER, [_measured(layer, given) for layer in chosen], given.markdown))
 
 
-def _times(runs: Mapping[str, Run], rounds: int) -> dict[str, tuple[float, float]]:
+def best_times(runs: Mapping[str, Run], rounds: int) -> dict[str, tuple[float, float]]:
     """Return the best time and the first quartile of each contender, in seconds."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
@@ -180,7 +180,7 @@ def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
     floats = layer.model(is_quantised=False)
     wide, _ = _native(floats, random.standard_normal(layer.shape).astype(np.float32), given.threads)
     runs = {"native": native, "f32": wide, **_engines(quantised, x, given)}
-    times = _times(runs, given.rounds)
+    times = best_times(runs, given.rounds)
 
     def ratio(name: str) -> str:
         if name not in times:
@@ -209,7 +209,7 @@ def _measured_model(given: argparse.Namespace) -> str:
     exact = _unoptimised(reference, x)
     error = result().astype(np.float64) - exact
     noise = 10 * np.log10(np.square(exact, dtype=np.float64).sum() / max(np.square(error).sum(), 1e-30))
-    times = _times(runs, given.rounds)
+    times = best_times(runs, given.rounds)
     lines = [f"{name:12} {1e3 * best:8.2f} ms ({1e3 * more:.2f})" for name, (best, more) in times.items()]
     return "\n".join(
         [*lines, f"native against {'float32' if given.float32 else 'unfused QDQ'}: {noise:.1f} dB"]

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from intarsia.ir import TensorType
+from intarsia.native.graph.bfloat_steps import BfloatStep
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
-from intarsia.native.graph.blocked_integers import blocked_integers
+from intarsia.native.graph.blocked_integers import blocked_integers, packed_blocks
 from intarsia.native.graph.blocked_steps import (
     BLOCKED_TYPES,
     GLOBAL,
@@ -34,6 +35,7 @@ from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.te import Tensor
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
+from intarsia.native.te.operators.bfloat_sums import dot_of_pairs
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
     blocks_of_groups,
@@ -144,6 +146,8 @@ class _Builder:
             self.results[step.outputs[0]] = self._integers(step, name)
             return
         match str(step.op):
+            case "Conv" if isinstance(step, BfloatStep):
+                result = self._bfloats(step, name)
             case "Conv":
                 result = self._convolution(step, name)
             case "ConvTranspose":
@@ -165,6 +169,17 @@ class _Builder:
         if form is None:
             raise NotBlockedError
         return blocked_integers(step, name, self.arguments, (form.source, self.order), self.results)
+
+    def _bfloats(self, step: BfloatStep, name: str) -> Tensor:
+        form, number = form_of(step, self.values, self.lanes, self.form), self._input_number(step)
+        if form is None:
+            raise NotBlockedError
+        windows = step.windows(self.values[number].type.static_shape)
+        weight = form.source.arranged(self.arguments.constant(step.args[1]), 1)
+        words = self.arguments.packed(packed_blocks(weight, self.lanes, self.lanes))
+        x, inner = self.arguments.words(number, form.source), name if step.bias is None else f"{name}.conv"
+        sums = blocked_convolution(x, words, windows, inner, product=dot_of_pairs)
+        return self._with_bias(sums, step.bias, name)
 
     def _convolution(self, step: KernelStep, name: str) -> Tensor:
         described, form = compute_call_of(step.call, name), form_of(step, self.values, self.lanes, self.form)

@@ -73,7 +73,9 @@ def blocked_integers(
 
 
 def packed_blocks(weight: Array, read: int, lanes: int) -> Array:
-    """Pack signed bytes (M, C, taps ...) as words (M / lanes, C / read, taps ..., read / 4, lanes).
+    """Pack narrow numbers (M, C, taps ...) as words (M / lanes, C / read, taps ..., read / 4, lanes).
+
+    The last but one extent is that of signed bytes; it is read / 2 for bfloat16 numbers.
 
     Args:
         weight: The weights.
@@ -81,5 +83,6 @@ def packed_blocks(weight: Array, read: int, lanes: int) -> Array:
         lanes: Channels in a block of the result.
     """
     blocks = blocked_array(blocked_array(weight, lanes, axis=0), read, axis=1)
-    quads = blocks.reshape(*blocks.shape[:-1], read // _WORD, _WORD)
-    return np.ascontiguousarray(np.swapaxes(quads, -3, -2)).view(np.int32)[..., 0]
+    count = _WORD // weight.itemsize
+    words = blocks.reshape(*blocks.shape[:-1], read // count, count)
+    return np.ascontiguousarray(np.swapaxes(words, -3, -2)).view(np.int32)[..., 0]

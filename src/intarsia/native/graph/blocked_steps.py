@@ -44,9 +44,10 @@ POINTWISE: Final = frozenset(
     ]
 )
 """Operators that map finite elements to finite ones, since padding in a block must stay finite."""
-QUANTISING: Final = frozenset({"BitwiseXor", "DequantizeLinear", "QuantizeLinear"})
-"""Elementwise operators of bytes; with one scale for all elements, channels may lie anywhere."""
-BLOCKED_TYPES: Final = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
+QUANTISING: Final = frozenset({"BitwiseXor", "Cast", "DequantizeLinear", "QuantizeLinear"})
+"""Elementwise operators of narrow numbers; with one scale for all elements, channels may lie anywhere."""
+_FLOATS: Final = frozenset({DType.FLOAT32, DType.BFLOAT16})
+BLOCKED_TYPES: Final = _FLOATS | {DType.INT8, DType.UINT8}
 """Element types of blocked tensors."""
 _BYTEWISE: Final = QUANTISING | {"Concat", "MaxPool"}
 """Operators whose results may be bytes."""
@@ -63,8 +64,7 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
     types = [values[number].type for step in steps for number in step.outputs]
     shapes = [type_.static_shape for type_ in types]
     fits = all(
-        type_.dtype in (BLOCKED_TYPES if str(step.op) in _BYTEWISE else {DType.FLOAT32})
-        and len(type_.static_shape) >= 3
+        type_.dtype in _types_of(step) and len(type_.static_shape) >= 3
         for step in steps
         for type_ in (values[number].type for number in step.outputs)
     )
@@ -79,6 +79,14 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
         for name, step, shape in zip(names, steps, shapes, strict=True)
         for arg in step.args
     )
+
+
+def _types_of(step: KernelStep) -> frozenset[DType]:
+    """Return the types that the result of a step on blocks may have."""
+    name = str(step.op)
+    if name in _BYTEWISE:
+        return BLOCKED_TYPES
+    return _FLOATS if name in POINTWISE else frozenset({DType.FLOAT32})
 
 
 def order_of_result(

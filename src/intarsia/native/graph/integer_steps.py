@@ -92,3 +92,14 @@ def signed_weight(array: Array, zero: Array) -> Array | None:
     if np.any(zero != middle):
         return None
     return array if middle == 0 else (array ^ np.uint8(HALF)).view(np.int8)
+
+
+def is_plain_gemm(step: KernelStep) -> bool:
+    """Return whether a Gemm is a product, perhaps by a transposed matrix, and a sum with its bias."""
+    attrs = step.call.attrs
+    has_bias = len(step.args) > 2 and step.args[2] is not None
+    return (
+        attrs.get("alpha", 1.0) == 1
+        and not attrs.get("transA", 0)
+        and (not has_bias or attrs.get("beta", 1.0) == 1)
+    )

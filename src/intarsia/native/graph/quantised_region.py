@@ -26,7 +26,14 @@ from intarsia.native.graph.dequantised import (
     dequantised_by,
     dequantised_constant,
 )
-from intarsia.native.graph.integer_steps import HALF, WORD, IntegerStep, packed_words, signed_weight
+from intarsia.native.graph.integer_steps import (
+    HALF,
+    WORD,
+    IntegerStep,
+    is_plain_gemm,
+    packed_words,
+    signed_weight,
+)
 from intarsia.native.graph.quantised_operators import with_fusible_operators
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
@@ -308,7 +315,7 @@ class _Rewriting:
         self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
     ) -> KernelStep | None:
         shape, channel = self.values[x.number].type.static_shape, 1
-        if signed.ndim != 2 or len(shape) < 2 or (str(step.op) == "Gemm" and not _is_plain_gemm(step)):
+        if signed.ndim != 2 or len(shape) < 2 or (str(step.op) == "Gemm" and not is_plain_gemm(step)):
             return None
         if attribute(step, "transB", 0):
             signed, channel = np.ascontiguousarray(signed.T), 0
@@ -381,13 +388,3 @@ class _Rewriting:
             self._unsigned[x.number] = self._add(value.type)
             self.steps.append(KernelStep(flipped, (x.number, constant), (self._unsigned[x.number],)))
         return self._unsigned[x.number], zero + HALF
-
-
-def _is_plain_gemm(step: KernelStep) -> bool:
-    attrs = step.call.attrs
-    has_bias = len(step.args) > 2 and step.args[2] is not None
-    return (
-        attrs.get("alpha", 1.0) == 1
-        and not attrs.get("transA", 0)
-        and (not has_bias or attrs.get("beta", 1.0) == 1)
-    )

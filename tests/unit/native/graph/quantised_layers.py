@@ -102,7 +102,7 @@ class Layer:
         centred = x.astype(np.int64) - self.zero
         signed = weight.astype(np.int64) - (128 if self.weight_dtype is np.uint8 else 0)
         if self.operator == "Conv":
-            sums, shape = _convolved(centred, signed, self.attrs), (-1, *(1,) * (len(self.x) - 2))
+            sums, shape = convolved(centred, signed, self.attrs), (-1, *(1,) * (len(self.x) - 2))
         else:
             sums, shape = centred @ (signed.T if self.channel == 0 else signed), (-1,)
         if self.bias == "int32":
@@ -118,7 +118,8 @@ class Layer:
         return quantised
 
 
-def _convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
+def convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
+    """The sums of a convolution, dense or of each channel on its own."""
     pad, stride = attrs.get("pads", (0, 0, 0, 0)), attrs.get("strides", (1, 1))
     wide = np.pad(x, ((0, 0), (0, 0), (pad[0], pad[2]), (pad[1], pad[3])))
     taps = weight.shape[2:]
