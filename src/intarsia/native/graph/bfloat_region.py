@@ -18,6 +18,7 @@ import numpy as np
 
 from intarsia.ir import Call, DType, TensorType, Var
 from intarsia.native.graph.bfloat_steps import PAIR, BfloatStep, packed_pairs
+from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct, is_plain_gemm
 from intarsia.native.graph.region_plan import Array, RegionValue
@@ -29,6 +30,8 @@ from intarsia.op.onnx_types import elem_type_of
 _PRODUCTS: Final = ("Conv", "Gemm", "MatMul")
 _FEW_CHANNELS: Final = 4
 """Maximum number of input channels of convolutions that read plain float32, where pairs are no gain."""
+_MOST_WASTE: Final = 1.5
+"""Maximum ratio of multiplications of grouped convolutions, zeros included: of 2, nothing would be gained."""
 _FEW_COLUMNS: Final = 8
 """Number of columns below which a product is left in float32: they fill no vector."""
 
@@ -216,9 +219,12 @@ class _Rewriting:
 
     def _is_blocked(self, step: KernelStep, weight: Array) -> bool:
         filters, channels, *taps = weight.shape
-        is_dense = attribute(step, "group", 1) == 1 and channels > _FEW_CHANNELS and 1 <= len(taps) <= 3
-        is_blocked = bool(self.lanes) and is_dense and filters * 2 >= self.lanes
-        return is_blocked and not self.is_faster_in_floats(step.call)
+        groups = attribute(step, "group", 1)
+        if not self.lanes or filters * 2 < self.lanes or not 1 <= len(taps) <= 3:
+            return False
+        if groups > 1 and (channels == 1 or not has_words(step.call, weight.shape, self.lanes, _MOST_WASTE)):
+            return False
+        return (groups > 1 or channels > _FEW_CHANNELS) and not self.is_faster_in_floats(step.call)
 
     def _has_known_bias(self, step: KernelStep) -> bool:
         """Return whether a step has no bias, or a constant one for each output channel."""

@@ -63,7 +63,8 @@ class IntegerStep(KernelStep):
     @property
     def is_depthwise(self) -> bool:
         """Whether each channel is convolved on its own."""
-        return self.call.attrs.get("group", 1) != 1
+        filters, channels = compute_call_of(self.call, "conv").input(1).shape[:2]
+        return channels == 1 and self.call.attrs.get("group", 1) == filters > 1
 
     def windows(self, shape: tuple[int, ...]) -> tuple[Window, ...]:
         """Return the windows of a convolution of an input (N, C, spatial ...)."""

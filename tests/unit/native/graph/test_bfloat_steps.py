@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.emitted_kernels import x86_sets
 from tests.unit.native.graph.programs import constant
-from tests.unit.native.graph.quantised_layers import convolved
+from tests.unit.native.graph.quantised_layers import (
+    convolved,
+    dense_channels,
+    depthwise_channels,
+    grouped_channels,
+)
 from tests.unit.native.graph.run_plan import run_plan
 
 from intarsia.build import build
@@ -114,18 +119,22 @@ def layers(draw: st.DrawFn) -> Layer:
         taps, stride = draw(st.sampled_from((1, 2, 3))), draw(st.sampled_from((1, 2)))
         pads = tuple(draw(st.integers(0, taps - 1)) for _ in range(4))
         size = draw(st.integers(taps, 9)), draw(st.integers(taps, 9))
-        filters, channels = draw(st.sampled_from((8, 16, 20, 40))), draw(st.sampled_from((3, 5, 16, 24, 33)))
-        attrs: dict[str, Any] = {"pads": pads, "strides": (stride, stride)}
+        filters, channels, groups = draw(
+            st.one_of(dense_channels(), depthwise_channels(), grouped_channels())
+        )
+        attrs: dict[str, Any] = {"pads": pads, "strides": (stride, stride), "group": groups}
         image = (draw(st.integers(1, 2)), channels, *size)
-        return Layer("Conv", image, (filters, channels, taps, taps), attrs, has_bias, is_bfloat, seed)
+        return Layer(
+            "Conv", image, (filters, channels // groups, taps, taps), attrs, has_bias, is_bfloat, seed
+        )
     depth, columns = draw(st.sampled_from((2, 6, 32, 63, 64))), draw(st.integers(8, 40))
     if draw(st.booleans()):
         rows = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
         return Layer("MatMul", (*rows, depth), (depth, columns), {}, False, is_bfloat, seed)
     is_turned = draw(st.booleans())
-    weight = (columns, depth) if is_turned else (depth, columns)
+    matrix = (columns, depth) if is_turned else (depth, columns)
     x = draw(st.integers(1, 9)), depth
-    return Layer("Gemm", x, weight, {"transB": int(is_turned)}, has_bias, is_bfloat, seed)
+    return Layer("Gemm", x, matrix, {"transB": int(is_turned)}, has_bias, is_bfloat, seed)
 
 
 @given(layers(), st.sampled_from(sorted(SETS)))
