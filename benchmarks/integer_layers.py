@@ -48,18 +48,18 @@ class Layer:
         operator: Conv or MatMul.
         shape: Shape of the input and of the result.
         taps: Extent of the window of a convolution.
-        is_depthwise: Whether each channel is convolved on its own.
+        groups: Number of groups of a convolution; 0 for as many as there are channels.
     """
 
     operator: str
     shape: tuple[int, ...]
     taps: int = 1
-    is_depthwise: bool = False
+    groups: int = 1
 
     @property
     def title(self) -> str:
         """Name in the table."""
-        kind = "depthwise " if self.is_depthwise else ""
+        kind = {0: "depthwise ", 1: ""}.get(self.groups, f"{self.groups} groups ")
         window = f" {self.taps}x{self.taps}" if self.operator == "Conv" else ""
         return f"{kind}{self.operator}{window} {'x'.join(map(str, self.shape[-3:]))}"
 
@@ -68,7 +68,7 @@ class Layer:
         """Shape of the weights."""
         if self.operator == "MatMul":
             return self.shape[-1], self.shape[-1]
-        return self.shape[1], 1 if self.is_depthwise else self.shape[1], self.taps, self.taps
+        return self.shape[1], self.shape[1] // (self.groups or self.shape[1]), self.taps, self.taps
 
     @property
     def operations(self) -> float:
@@ -119,19 +119,19 @@ class Layer:
         return onnx.shape_inference.infer_shapes(model)
 
     def _attrs(self) -> Mapping[str, Any]:
-        group = self.shape[1] if self.is_depthwise else 1
-        return {"pads": [self.taps // 2] * 4, "group": group}
+        return {"pads": [self.taps // 2] * 4, "group": self.groups or self.shape[1]}
 
 
-def _conv(channels: int, size: int, taps: int, *, is_depthwise: bool = False) -> Layer:
-    return Layer("Conv", (1, channels, size, size), taps, is_depthwise)
+def _conv(channels: int, size: int, taps: int, groups: int = 1) -> Layer:
+    return Layer("Conv", (1, channels, size, size), taps, groups)
 
 
 LAYERS = (
     *(_conv(*sizes, 1) for sizes in ((64, 56), (128, 28), (256, 14), (512, 7), (1024, 7))),
     *(_conv(*sizes, 3) for sizes in ((64, 56), (128, 28), (256, 14), (512, 7), (96, 35))),
-    *(_conv(*sizes, 3, is_depthwise=True) for sizes in ((96, 112), (144, 56), (384, 14), (960, 7))),
-    _conv(96, 56, 7, is_depthwise=True),
+    *(_conv(*sizes, 3, 0) for sizes in ((96, 112), (144, 56), (384, 14), (960, 7))),
+    _conv(96, 56, 7, 0),
+    *(_conv(*sizes) for sizes in ((128, 56, 3, 32), (256, 28, 3, 32), (512, 14, 3, 32), (256, 14, 3, 4))),
     *(Layer("MatMul", sizes) for sizes in ((128, 768), (197, 768), (512, 512), (64, 1024), (1, 1024))),
 )
 """Layers of common networks; 96 x 35 x 35, 7 x 7 and 197 rows divide no tile."""
@@ -158,7 +158,7 @@ def main() -> None:
     print(format_table(HEADER, [_measured(layer, given) for layer in chosen], given.markdown))
 
 
-def _times(runs: Mapping[str, Run], rounds: int) -> dict[str, tuple[float, float]]:
+def best_times(runs: Mapping[str, Run], rounds: int) -> dict[str, tuple[float, float]]:
     """Return the best time and the first quartile of each contender, in seconds."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
@@ -180,7 +180,7 @@ def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
     floats = layer.model(is_quantised=False)
     wide, _ = _native(floats, random.standard_normal(layer.shape).astype(np.float32), given.threads)
     runs = {"native": native, "f32": wide, **_engines(quantised, x, given)}
-    times = _times(runs, given.rounds)
+    times = best_times(runs, given.rounds)
 
     def ratio(name: str) -> str:
         if name not in times:
@@ -209,7 +209,7 @@ def _measured_model(given: argparse.Namespace) -> str:
     exact = _unoptimised(reference, x)
     error = result().astype(np.float64) - exact
     noise = 10 * np.log10(np.square(exact, dtype=np.float64).sum() / max(np.square(error).sum(), 1e-30))
-    times = _times(runs, given.rounds)
+    times = best_times(runs, given.rounds)
     lines = [f"{name:12} {1e3 * best:8.2f} ms ({1e3 * more:.2f})" for name, (best, more) in times.items()]
     return "\n".join(
         [*lines, f"native against {'float32' if given.float32 else 'unfused QDQ'}: {noise:.1f} dB"]

@@ -7,6 +7,7 @@ was never written, a division by zero, a float that an integer cannot hold, a sh
 
 import math
 import operator
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -286,6 +287,17 @@ def _dot_of_bytes(unsigned: int, signed: int) -> int:
     return sum(map(operator.mul, left, right))
 
 
+def _dot_of_bfloats(left: float, right: float) -> float:
+    words = [int(word) & 0xFFFFFFFF for word in (left, right)]
+    total = 0.0
+    for shift in (16, 0):
+        first, second = (
+            struct.unpack("<f", struct.pack("<I", (word >> shift & 0xFFFF) << 16))[0] for word in words
+        )
+        total += first * second
+    return total
+
+
 _INTEGER: dict[str, Callable[..., int]] = {
     "abs": abs,
     "bit_and": operator.and_,
@@ -304,4 +316,6 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "pow": np.power,
     "erf": math.erf,
+    "dot_bf16": _dot_of_bfloats,
+    "flushed": operator.pos,
 }

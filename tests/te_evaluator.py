@@ -223,6 +223,16 @@ def _dot_of_bytes(unsigned: Array, signed: Array) -> Any:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
+def _dot_of_bfloats(left: Array, right: Array) -> Any:
+    """Sum products of the halves of words, by bits: independent of the order of halves in memory."""
+    total: Any = 0.0
+    for shift in (16, 0):
+        bits = [((word.astype(np.int64) >> shift & 0xFFFF) << 16).astype(np.uint32) for word in (left, right)]
+        first, second = (half.view(np.float32).astype(np.float64) for half in bits)
+        total = total + first * second
+    return total
+
+
 _INTRINSICS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan")},
@@ -237,6 +247,8 @@ _INTRINSICS: dict[str, Callable[..., Any]] = {
     "bit_xor": np.bitwise_xor,
     "bit_not": np.invert,
     "dot_u8s8": _dot_of_bytes,
+    "dot_bf16": _dot_of_bfloats,
+    "flushed": np.positive,
     "shift_left": np.left_shift,
     "shift_right": np.right_shift,
 }

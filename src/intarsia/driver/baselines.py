@@ -24,8 +24,9 @@ from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.passes.tune_pipeline import pipeline
 from intarsia.tune.tuned_candidate import tuned_candidate
 
-_OPENVINO: Final = "openvino"
 _PRECISION: Final = "inference_precision"
+_NARROW: Final = {"openvino": _PRECISION, "native": "multiply_in"}
+"""Options of toolchains by which they multiply float32 as bfloat16."""
 _BF16: Final = frozenset({"avx512bf16", "amx-bf16", "bf16"})
 """Features of CPUs on which OpenVINO's default precision is bfloat16."""
 
@@ -82,16 +83,20 @@ def default_precision_entrants(workload: Workload, targets: Sequence[Target]) ->
     """Return OpenVINO in the precision that its users get, if errors beyond rounding are allowed.
 
     On a CPU with bfloat16 instructions its default is bfloat16, 1.7 to 2.5 times as fast as float32; whoever
-    compares with OpenVINO as it comes compares with this.
+    compares with OpenVINO as it comes compares with this. Native in the same precision stands beside it.
     """
     if error_bound(workload.module) is None or not _has_bf16():
         return []
     usable = {status.name for status in usable_toolchains()}
-    plain = (target for target in targets if target.toolchain == _OPENVINO and not target.option(_PRECISION))
-    narrow = [target.with_options(**{_PRECISION: "bfloat16"}) for target in plain if _OPENVINO in usable]
     return [
-        Entrant(f"{whole_name(target.with_options(**{_PRECISION: None}))} (default precision)", item)
-        for target, item in ((target, MeasureInput(workload, target, WHOLE)) for target in narrow)
+        Entrant(
+            f"{whole_name(target)} (default precision)" if option == _PRECISION else whole_name(narrow),
+            MeasureInput(workload, narrow, WHOLE),
+        )
+        for target in targets
+        for option in (_NARROW.get(str(target.toolchain)),)
+        if option is not None and target.toolchain in usable and not target.option(option)
+        for narrow in (target.with_options(**{option: "bfloat16"}),)
     ]
 
 

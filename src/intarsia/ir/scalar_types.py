@@ -53,10 +53,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How many operands of one type are taken, and of what kind that type is."""
+    """How many operands of one type are taken, of what kind that type is, and the type of the result.
+
+    Attributes:
+        arity: Number of operands.
+        kind: Kind of their type.
+        result: Type of an intrinsic's result; None for that of the operands.
+    """
 
     arity: int
     kind: Kind
+    result: DType | None = None
 
 
 ARITHMETIC: Final[Mapping[ArithOp, Signature]] = MappingProxyType(
@@ -97,15 +104,19 @@ INTRINSICS: Final[Mapping[str, Signature]] = MappingProxyType(
         "abs": Signature(1, Kind.NUMBER),
         "pow": Signature(2, Kind.FLOAT),
         "fma": Signature(3, Kind.FLOAT),  # a * b + c, rounded once
+        "flushed": Signature(1, Kind.FLOAT),  # its operand, or perhaps 0 if that is subnormal
         **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), Signature(2, Kind.INTEGER)),
         "bit_not": Signature(1, Kind.INTEGER),
         # The sum of the products of four bytes: unsigned ones of the first word, signed ones of the second.
         "dot_u8s8": Signature(2, Kind.WORD),
+        # The sum of the products of two bfloat16 numbers in float32: the upper halves of both words, then
+        # the lower ones. Subnormal numbers may count as 0.
+        "dot_bf16": Signature(2, Kind.WORD, DType.FLOAT32),
         # By less than the width of the type, else undefined; to the right, signed integers keep their sign.
         **dict.fromkeys(("shift_left", "shift_right"), Signature(2, Kind.INTEGER)),
     }
 )
-"""The signature of each intrinsic; its result has the type of its operands."""
+"""The signature of each intrinsic."""
 
 
 def scalar_dtype(scalar: Scalar) -> DType | None:
@@ -172,6 +183,8 @@ def _intrinsic_complaint(scalar: Intrinsic, given: Sequence[DType | None]) -> st
     if signature is None:
         return f"unknown intrinsic {scalar.name}"
     problem = operand_complaint(signature, given)
-    if problem is None and given[0] not in (None, scalar.dtype):
+    if problem is None and signature.result not in (None, scalar.dtype):
+        problem = f"the result is {scalar.dtype.value}; expected {signature.result}"
+    if problem is None and signature.result is None and given[0] not in (None, scalar.dtype):
         problem = f"the result is {scalar.dtype.value}; expected {given[0]}, the type of the operands"
     return None if problem is None else f"{scalar.name}: {problem}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from intarsia.ir import Expr, IRModule
 from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.passes import ToMixedPrecision
@@ -10,8 +12,8 @@ from intarsia.transform import PassContext
 from intarsia.tune.target_options import marked_functions, set_target_options, with_marked_functions
 from intarsia.tune.transformations import transformation
 
-OPTION = "inference_precision"
-"""Target option of toolchains that select the operators to compute in a narrower type themselves."""
+OPTIONS: Final = ("inference_precision", "multiply_in")
+"""Target options of toolchains that select the operators to compute in a narrower type themselves."""
 
 
 @transformation
@@ -40,11 +42,17 @@ def lowered_precision(mod: IRModule, toolchain: str, dtype: str, bound: float) -
           Compiler="openvino", target="cpu -toolchain=openvino -inference_precision=bfloat16"
         } { Relu(%x) }
     """
-    if TARGET_OPTIONS[OPTION].is_understood_by(toolchain):
-        lowered = set_target_options(mod, toolchain, {OPTION: dtype})
+    options = [name for name in OPTIONS if _is_understood(name, toolchain, dtype)]
+    if options:
+        lowered = set_target_options(mod, toolchain, {options[0]: dtype})
     else:
         lowered = _lower_functions(mod, toolchain, ToMixedPrecision(dtype))
     return mod if lowered is mod else with_error_bound(lowered, bound)
+
+
+def _is_understood(option: str, toolchain: str, dtype: str) -> bool:
+    known = TARGET_OPTIONS[option]
+    return known.is_understood_by(toolchain) and dtype in known.choices
 
 
 def _lower_functions(mod: IRModule, toolchain: str, lowering: ToMixedPrecision) -> IRModule:

@@ -168,12 +168,16 @@ def test_without_calibration_nothing_is_in_integers() -> None:
 @pytest.mark.parametrize(
     ("features", "bound", "names"),
     [
-        (("avx512f", "avx512bf16"), 0.1, ["openvino threads=1 (default precision)"]),
+        (
+            ("avx512f", "avx512bf16"),
+            0.1,
+            ["openvino threads=1 (default precision)", "native multiply_in=bfloat16"],
+        ),
         (("avx512f", "avx512bf16"), None, []),
         (("avx2",), 0.1, []),
     ],
 )
-def test_openvino_takes_part_in_its_default_precision(
+def test_toolchains_take_part_in_bfloat16(
     features: tuple[str, ...], bound: float | None, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isa = Isa("x86_64", "generic", features, ())
@@ -183,5 +187,6 @@ def test_openvino_takes_part_in_its_default_precision(
     targets = [Target.of_text(text) for text in ("cpu -toolchain=openvino -threads=1", "native")]
     entrants = default_precision_entrants(workload, targets)
     assert [entrant.name for entrant in entrants] == names
-    precisions = [entrant.input.target.option("inference_precision") for entrant in entrants]
+    options = ("inference_precision", "multiply_in")
+    precisions = [entrant.input.target.option(name) for entrant, name in zip(entrants, options, strict=False)]
     assert precisions == ["bfloat16"] * len(names)

@@ -28,6 +28,14 @@ def test_a_toolchain_that_has_the_option_is_told_by_it() -> None:
     assert error_bound(after) == 0.01
 
 
+def test_native_is_told_of_the_type_that_it_has_instructions_for() -> None:
+    mod = program()
+    after = lowered_precision(mod, "native", "bfloat16", 0.01)
+    told = f"{NATIVE} -multiply_in=bfloat16"
+    assert targets(after) == targets(mod) | {"third": told}
+    assert error_bound(after) == 0.01
+
+
 @pytest.mark.parametrize("toolchain", ["reference", "native"])
 def test_functions_of_others_are_rewritten_global_ones_and_literals(toolchain: str) -> None:
     mod = program()

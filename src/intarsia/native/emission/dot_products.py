@@ -1,7 +1,8 @@
-"""Sums of four products of bytes: one instruction where the machine has it, else exact sums of 16-bit ones.
+"""Sums of the products of two words (int32): one instruction where the machine has it.
 
-The unsigned bytes of one word (int32) times the signed bytes of another one. No form saturates: `vpmaddubsw`,
-which does, is not used.
+`dot_u8s8` is the unsigned bytes of one word times the signed bytes of another one, in int32; elsewhere there
+are exact sums of 16-bit products. No form saturates: `vpmaddubsw`, which does, is not used.
+`dot_bf16` is the two bfloat16 numbers of one word times those of another one, in float32.
 """
 
 from __future__ import annotations
@@ -12,33 +13,76 @@ from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.types import constant, vector_type
 from intarsia.native.machine.isa import Isa
 
-_DOT: Final = "dot_u8s8"
+_OF_BYTES: Final = "dot_u8s8"
+_OF_BFLOATS: Final = "dot_bf16"
 _VNNI: Final = {16: "llvm.x86.avx512.vpdpbusd.512", 8: "llvm.x86.avx512.vpdpbusd.256"}
 _VNNI_128: Final = "llvm.x86.avx512.vpdpbusd.128"
 _USDOT: Final = "llvm.aarch64.neon.usdot.v4i32.v16i8"
 _PAIRS: Final = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd"}
+_BFLOATS: Final = {lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (16, 8, 4)}
+_UPPER: Final = -0x10000
+"""Bits of the upper half of a word, which are those of a bfloat16 number in float32."""
 _EVEN_BYTES: Final = 0x00FF00FF
 _BYTE: Final = 8
 
 
 def is_dot(name: str) -> bool:
-    """Return whether an intrinsic is a sum of products of bytes."""
-    return name == _DOT
+    """Return whether an intrinsic is a sum of products of two words."""
+    return name in (_OF_BYTES, _OF_BFLOATS)
 
 
-def dot_of_bytes(
-    builder: Builder, isa: Isa, unsigned: str, signed: str, lanes: int, start: str | None = None
+def dot_of_words(
+    builder: Builder, isa: Isa, name: str, words: tuple[str, str], lanes: int, start: str | None = None
 ) -> str:
-    """Emit sums of four products, added to other sums.
+    """Emit sums of the products of words, added to other sums.
 
     Args:
         builder: Builder of the function.
         isa: Instruction set to emit for.
-        unsigned: Words of four unsigned bytes, i32 in `lanes`.
-        signed: Words of four signed bytes.
+        name: Name of the intrinsic.
+        words: Words, i32 in `lanes`; of bytes, first the unsigned ones.
         lanes: Number of lanes; 0 for scalars.
         start: Sums that are added to; None for 0.
     """
+    if name == _OF_BFLOATS:
+        return _dot_of_bfloats(builder, isa, words, lanes, start)
+    return _dot_of_bytes(builder, isa, *words, lanes, start)
+
+
+def _dot_of_bfloats(builder: Builder, isa: Isa, words: tuple[str, str], lanes: int, start: str | None) -> str:
+    width = _width(isa, lanes) if isa.has_bf16_dot else 0
+    if not width:
+        return _by_halves(builder, words, lanes, start)
+    kind, numbers = vector_type("float", width), vector_type("bfloat", 2 * width)
+    parts = []
+    for first in range(0, lanes, width):
+        halves = [_part(builder, word, lanes, first, width) for word in words]
+        given = [builder.pure(f"bitcast {vector_type('i32', width)} {half} to {numbers}") for half in halves]
+        zero = constant(0, "float", width)
+        sums = zero if start is None else _part(builder, start, lanes, first, width, "float")
+        args = f"{kind} {sums}, {numbers} {given[0]}, {numbers} {given[1]}"
+        parts.append(builder.call(kind, _BFLOATS[width], args))
+    return _whole(builder, parts, width, "float")
+
+
+def _by_halves(builder: Builder, words: tuple[str, str], lanes: int, start: str | None) -> str:
+    """Emit the sums by products in float32, on any machine, in the order of the instruction."""
+    kind, pure = vector_type("float", lanes), builder.pure
+    word, half = vector_type("i32", lanes), constant(16, "i32", lanes)
+    upper = [pure(f"and {word} {text}, {constant(_UPPER, 'i32', lanes)}") for text in words]
+    lower = [pure(f"shl {word} {text}, {half}") for text in words]
+    total = start
+    for bits in (upper, lower):
+        left, right = (pure(f"bitcast {word} {text} to {kind}") for text in bits)
+        product = pure(f"fmul{builder.contract} {kind} {left}, {right}")
+        total = product if total is None else pure(f"fadd{builder.contract} {kind} {total}, {product}")
+    assert total is not None, "a word has two numbers"
+    return total
+
+
+def _dot_of_bytes(
+    builder: Builder, isa: Isa, unsigned: str, signed: str, lanes: int, start: str | None
+) -> str:
     width = _width(isa, lanes)
     if not width:
         return _added(builder, start, _by_bytes(builder, unsigned, signed, lanes), lanes)
@@ -127,19 +171,19 @@ def _added(builder: Builder, start: str | None, sums: str, lanes: int) -> str:
     return sums if start is None else builder.pure(f"add {vector_type('i32', lanes)} {start}, {sums}")
 
 
-def _part(builder: Builder, text: str, lanes: int, first: int, width: int) -> str:
+def _part(builder: Builder, text: str, lanes: int, first: int, width: int, element: str = "i32") -> str:
     """Return consecutive lanes of a vector."""
     if lanes == width:
         return text
-    kind = vector_type("i32", lanes)
+    kind = vector_type(element, lanes)
     places = ", ".join(f"i32 {lane}" for lane in range(first, first + width))
     return builder.pure(f"shufflevector {kind} {text}, {kind} poison, <{width} x i32> <{places}>")
 
 
-def _whole(builder: Builder, parts: list[str], width: int) -> str:
+def _whole(builder: Builder, parts: list[str], width: int, element: str = "i32") -> str:
     """Join a power of two of vectors, two at a time."""
     while len(parts) > 1:
-        kind = vector_type("i32", width)
+        kind = vector_type(element, width)
         places = ", ".join(f"i32 {lane}" for lane in range(2 * width))
         mask = f"<{2 * width} x i32> <{places}>"
         parts = [

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from intarsia.ir.loop_walk import Event, inner_scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
+    Barrier,
     Block,
     Buffer,
     Cast,
@@ -138,9 +139,14 @@ class Facts:
                 return Contents.joined(tuple(dict.fromkeys(map(self.contents, statement.statements))))
             case For():
                 contents = self.contents(statement.body)
+                if statement.count is not None:
+                    reads = reads_of_statement(statement, self._reads)
+                    contents |= Contents(loads=_names(reads.loads), widest=reads.widest)
                 if statement.kind is ForKind.VECTORIZED and statement.extent > 1:
                     return contents._replace(has_vectors=True)
                 return contents
+            case Barrier():
+                return Contents()
             case Allocate():
                 names = frozenset((statement.buffer.name,))
                 return self.contents(statement.body) | Contents(allocates=names)

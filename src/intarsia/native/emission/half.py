@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.types import constant, vector_type
+from intarsia.native.machine.isa import Isa
+
+_BFLOATS_OF: Final = {16: "llvm.x86.avx512bf16.cvtneps2bf16.512", 8: "llvm.x86.avx512bf16.cvtneps2bf16.256"}
 
 
 def rounded(builder: Builder, text: str, dtype: DType, lanes: int, has_f16c: bool) -> str:
     """Round a float32 to nearest even in float16 or bfloat16, and return it as float32."""
     if dtype is DType.BFLOAT16:
-        return from_bfloat_bits(builder, bfloat_bits(builder, text, lanes), lanes)
+        return from_bfloat_bits(builder, _nearest_bfloat_bits(builder, text, lanes), lanes)
     return from_half_bits(builder, half_bits(builder, text, lanes, has_f16c), lanes, has_f16c)
 
 
-def bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
+def _nearest_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
     """Return the i16 of a float32 rounded to bfloat16; NaN stays NaN."""
     float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
 
@@ -34,6 +39,28 @@ def bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
     mask_type = vector_type("i1", lanes)
     kept = builder.pure(f"select {mask_type} {is_nan}, {int_type} {quiet}, {int_type} {nearest}")
     return builder.pure(f"trunc {int_type} {kept} to {vector_type('i16', lanes)}")
+
+
+def flushed_bfloat(builder: Builder, text: str, lanes: int, isa: Isa) -> str | None:
+    """Return a float32 rounded to bfloat16 as float32, 0 if it is subnormal.
+
+    Returns:
+        None if there is no instruction for it.
+    """
+    if not isa.has_bf16_dot or lanes not in _BFLOATS_OF:
+        return None
+    float_type, numbers = vector_type("float", lanes), vector_type("bfloat", lanes)
+    nearest = builder.call(numbers, _BFLOATS_OF[lanes], f"{float_type} {text}")
+    bits = builder.pure(f"bitcast {numbers} {nearest} to {vector_type('i16', lanes)}")
+    return from_bfloat_bits(builder, bits, lanes)
+
+
+def rounded_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
+    """Return the i16 of a float32 that is a bfloat16."""
+    int_type = vector_type("i32", lanes)
+    bits = builder.pure(f"bitcast {vector_type('float', lanes)} {text} to {int_type}")
+    high = builder.pure(f"lshr {int_type} {bits}, {constant(16, 'i32', lanes)}")
+    return builder.pure(f"trunc {int_type} {high} to {vector_type('i16', lanes)}")
 
 
 def from_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:

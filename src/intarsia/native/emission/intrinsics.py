@@ -8,7 +8,7 @@ from typing import Final
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Intrinsic, Literal
 from intarsia.native.emission.builder import Builder
-from intarsia.native.emission.dot_products import dot_of_bytes, is_dot
+from intarsia.native.emission.dot_products import dot_of_words, is_dot
 from intarsia.native.emission.half import rounded
 from intarsia.native.emission.types import Value, constant, held_type, is_signed, overload
 from intarsia.native.emission.vector_math.exp import erf, exp, exp2, tanh
@@ -38,7 +38,8 @@ def intrinsic(builder: Builder, isa: Isa, call: Intrinsic, args: list[Value]) ->
     lanes = max(arg.lanes for arg in args)
     texts = [builder.splat(arg, lanes) for arg in args]
     if is_dot(call.name):
-        return Value(dot_of_bytes(builder, isa, texts[0], texts[1], lanes), call.dtype, lanes)
+        text = dot_of_words(builder, isa, call.name, (texts[0], texts[1]), lanes)
+        return Value(text, call.dtype, lanes)
     if call.dtype.is_integer:
         return Value(_of_integers(builder, call.name, texts, call.dtype, lanes), call.dtype, lanes)
     text = _of_floats(builder, isa, call, texts, lanes)
@@ -66,6 +67,8 @@ def _of_floats(builder: Builder, isa: Isa, call: Intrinsic, texts: list[str], la
     element = held_type(call.dtype)
     kind, suffix = held_type(call.dtype, lanes), overload(element, lanes)
     name = call.name
+    if name == "flushed":
+        return texts[0]
     if name in ("sqrt", "abs"):
         full = f"llvm.{'fabs' if name == 'abs' else name}.{suffix}"
         return builder.call(kind, full, f"{kind} {texts[0]}")

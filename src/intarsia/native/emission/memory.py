@@ -8,7 +8,7 @@ from typing import Final
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.affine_index import AffineIndex, add
 from intarsia.native.emission.arithmetic import constant_mask, mask_lanes
-from intarsia.native.emission.half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
+from intarsia.native.emission.half import from_bfloat_bits, from_half_bits, half_bits, rounded_bfloat_bits
 from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.state import FunctionState, MemoryPlace
 from intarsia.native.emission.transposed_rows import transpose
@@ -363,7 +363,7 @@ def _stored(state: FunctionState, text: str, dtype: DType, lanes: int) -> str:
         case DType.FLOAT16:
             return half_bits(builder, text, lanes, state.kernel.has_f16c)
         case DType.BFLOAT16:
-            return bfloat_bits(builder, text, lanes)
+            return rounded_bfloat_bits(builder, text, lanes)
     return text
 
 

@@ -18,7 +18,8 @@ from intarsia.native.emission.arithmetic import (
 )
 from intarsia.native.emission.cast import cast, nearest_word
 from intarsia.native.emission.checks import check_indices
-from intarsia.native.emission.dot_products import dot_of_bytes, is_dot
+from intarsia.native.emission.dot_products import dot_of_words, is_dot
+from intarsia.native.emission.half import flushed_bfloat
 from intarsia.native.emission.intrinsics import intrinsic
 from intarsia.native.emission.memory import load, load_column
 from intarsia.native.emission.state import FunctionState
@@ -93,6 +94,12 @@ class Scalars:
                 whole = nearest_word(self.state.builder, self.state.kernel.isa, self.value(exact))
                 if whole is not None:
                     return whole
+            case Cast(Intrinsic(name="flushed", args=(exact,)), DType.BFLOAT16):
+                value = self.value(exact)
+                isa = self.state.kernel.isa
+                text = flushed_bfloat(self.state.builder, value.text, value.lanes, isa)
+                if text is not None:
+                    return Value(text, DType.BFLOAT16, value.lanes)
         inside = self.number(scalar.value)
         if scalar.dtype is DType.INT64 and isinstance(inside, AffineIndex):
             return inside
@@ -124,12 +131,13 @@ class Scalars:
         return Value(builder.pure(f"{instruction} {left_text}, {right_text}"), first.dtype, lanes)
 
     def _dot_onto(self, sums: Scalar, products: Intrinsic) -> Value:
-        """Add products of bytes to sums: one instruction where the machine has it."""
+        """Add products of words to sums: one instruction where the machine has it."""
         values = [self.value(scalar) for scalar in (*products.args, sums)]
         lanes = max(value.lanes for value in values)
-        unsigned, signed, start = (self.state.builder.splat(value, lanes) for value in values)
-        text = dot_of_bytes(self.state.builder, self.state.kernel.isa, unsigned, signed, lanes, start)
-        return Value(text, DType.INT32, lanes)
+        builder, isa = self.state.builder, self.state.kernel.isa
+        left, right, start = (builder.splat(value, lanes) for value in values)
+        text = dot_of_words(builder, isa, products.name, (left, right), lanes, start)
+        return Value(text, products.dtype, lanes)
 
     def _instruction(self, scalar: Arith, dtype: DType, lanes: int) -> str:
         """Return the instruction of a single-instruction operator, with its type; cached by scalar."""

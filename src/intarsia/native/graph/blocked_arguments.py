@@ -38,9 +38,10 @@ class BlockedArguments:
         return self._given(number, SourceForm.BLOCKED, self._shape_in(number, order), order)
 
     def words(self, number: int, order: ChannelOrder) -> Tensor:
-        """Return a placeholder (N, blocks, spatial ..., lanes / 4) for the words of a value of bytes."""
+        """Return a placeholder (N, blocks, spatial ..., words of a block) for the words of narrow numbers."""
         *outer, lanes = self._shape_in(number, order)
-        return self._given(number, SourceForm.BLOCKED, (*outer, lanes // 4), order, DType.INT32)
+        count = DType.INT32.numpy.itemsize // self.values[number].type.dtype.numpy.itemsize
+        return self._given(number, SourceForm.BLOCKED, (*outer, lanes // count), order, DType.INT32)
 
     def images(self, number: int, order: ChannelOrder) -> Tensor:
         """Return a placeholder (N, elements of an image) for a value with channels in an order."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from intarsia.ir import TensorType
+from intarsia.native.graph.bfloat_steps import BfloatStep
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
-from intarsia.native.graph.blocked_integers import blocked_integers
+from intarsia.native.graph.blocked_integers import blocked_integers, packed_blocks
 from intarsia.native.graph.blocked_steps import (
     BLOCKED_TYPES,
     GLOBAL,
@@ -26,7 +27,7 @@ from intarsia.native.graph.convolution_algorithm import (
     ConvolutionAlgorithms,
     transformable_shape,
 )
-from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, with_merged_groups
+from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, arranged_weight
 from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
 from intarsia.native.graph.region_plan import Array, RegionValue
@@ -34,9 +35,9 @@ from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.te import Tensor
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
+from intarsia.native.te.operators.bfloat_sums import dot_of_pairs
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
-    blocks_of_groups,
     convolution_of_plain,
     depthwise_convolution,
     pack_depthwise_weight,
@@ -144,6 +145,8 @@ class _Builder:
             self.results[step.outputs[0]] = self._integers(step, name)
             return
         match str(step.op):
+            case "Conv" if isinstance(step, BfloatStep):
+                result = self._bfloats(step, name)
             case "Conv":
                 result = self._convolution(step, name)
             case "ConvTranspose":
@@ -164,7 +167,17 @@ class _Builder:
         form = form_of(step, self.values, self.lanes, self.form)
         if form is None:
             raise NotBlockedError
-        return blocked_integers(step, name, self.arguments, (form.source, self.order), self.results)
+        return blocked_integers(step, name, self.arguments, (form, self.order), self.results)
+
+    def _bfloats(self, step: BfloatStep, name: str) -> Tensor:
+        form, number = form_of(step, self.values, self.lanes, self.form), self._input_number(step)
+        if form is None:
+            raise NotBlockedError
+        windows = step.windows(self.values[number].type.static_shape)
+        words = self.arguments.packed(packed_blocks(self.arguments.constant(step.args[1]), form))
+        x, inner = self.arguments.words(number, form.source), name if step.bias is None else f"{name}.conv"
+        sums = blocked_convolution(x, words, windows, inner, form.blocks, product=dot_of_pairs)
+        return self._with_bias(sums, step.bias, name)
 
     def _convolution(self, step: KernelStep, name: str) -> Tensor:
         described, form = compute_call_of(step.call, name), form_of(step, self.values, self.lanes, self.form)
@@ -193,17 +206,8 @@ class _Builder:
     def _blocked_convolution(
         self, step: KernelStep, form: ConvolutionForm, windows: Sequence[Window], name: str
     ) -> Tensor:
-        weight = self.arguments.constant(step.args[1])
-        groups = form.source.channels // weight.shape[1]
-        weight = with_merged_groups(weight, groups, groups // form.groups)
-        if form.groups > 1:
-            weight = form.result.arranged(weight, 0)
-        elif not form.source.is_natural:
-            weight = form.source.arranged(weight, 1)
-        blocks = blocks_of_groups(
-            len(form.source.places), weight.shape[0], form.groups, self.lanes, self.lanes
-        )
-        assert blocks is not None, "the form says so"
+        weight = arranged_weight(self.arguments.constant(step.args[1]), form)
+        blocks = form.blocks
         x, shape = self._blocked_input(step, form.source), transformable_shape(step.call)
         crosses_groups = weight.shape[0] // form.groups % self.lanes > 0 and form.groups > 1
         tile = 0 if shape is None or crosses_groups else self.algorithms.tile(shape, self.costs)

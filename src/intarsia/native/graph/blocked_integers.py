@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from intarsia.ir import DType
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
 from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.convolution_form import ConvolutionForm, arranged_weight
 from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.region_plan import Array
 from intarsia.native.te import Tensor, compute
@@ -17,6 +19,7 @@ from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
     depthwise_convolution,
     pack_depthwise_weight,
+    pack_weight,
 )
 from intarsia.native.te.operators.blocked_layout import axis_names, blocked_array
 from intarsia.native.te.operators.integer_sums import dot, scaled_sums, word_of
@@ -29,7 +32,7 @@ def blocked_integers(
     step: IntegerStep,
     name: str,
     arguments: BlockedArguments,
-    orders: tuple[ChannelOrder, ChannelOrder],
+    forms: tuple[ConvolutionForm, ChannelOrder],
     computed: Mapping[int, Tensor],
 ) -> Tensor:
     """Declare an integer convolution of a blocked tensor.
@@ -38,13 +41,13 @@ def blocked_integers(
         step: The step.
         name: Name of the tensor of its result.
         arguments: Placeholders of the group.
-        orders: Channel orders of the input, if it has blocks, and of the result.
+        forms: Form of the convolution, and channel order of the result.
         computed: Tensors that the group computes.
 
     Raises:
         NotBlockedError: The group computes the input.
     """
-    number, (source, order) = step.args[0], orders
+    number, (form, order) = step.args[0], forms
     if str(step.op) != "Conv" or number is None or number in computed:
         raise NotBlockedError
     shape = arguments.values[number].type.static_shape
@@ -56,15 +59,16 @@ def blocked_integers(
 
     if step.is_depthwise:
         # Sums of some taps are whole numbers in float32, and padding is skipped as a number less its zero.
-        x, zero = arguments.blocked(number, source), float(step.zero)
+        x, zero = arguments.blocked(number, form.source), float(step.zero)
         centred = compute(x.shape, lambda *i: x[i].astype(DType.FLOAT32) - zero, f"{name}.centred")
-        taps = packed(pack_depthwise_weight(source.arranged(weight, 0), lanes).astype(np.float32))
+        taps = packed(pack_depthwise_weight(form.source.arranged(weight, 0), lanes).astype(np.float32))
         sums = depthwise_convolution(centred, taps, windows, sums_name)
     else:
-        read = ChannelOrder.natural(shape[1], _WORD) if shape[1] <= _WORD else source
-        words = packed(packed_blocks(read.arranged(weight, 1), read.lanes, lanes))
-        x, pad = arguments.words(number, read), word_of(step.zero)
-        sums = blocked_convolution(x, words, windows, sums_name, padding=pad, product=dot)
+        if shape[1] <= _WORD:
+            form = replace(form, source=ChannelOrder.natural(shape[1], _WORD))
+        words = packed(packed_blocks(weight, form))
+        x, pad = arguments.words(number, form.source), word_of(step.zero)
+        sums = blocked_convolution(x, words, windows, sums_name, form.blocks, padding=pad, product=dot)
     arrays = step.parameters(is_centred=step.is_depthwise)
     offset, scale, bias = (None if array is None else of_channels(array) for array in arrays)
     assert scale is not None, "a step has a scale"
@@ -72,14 +76,18 @@ def blocked_integers(
     return scaled_sums(sums, (offset, scale, bias), lambda i: (i[1], i[-1]), name, names)
 
 
-def packed_blocks(weight: Array, read: int, lanes: int) -> Array:
-    """Pack signed bytes (M, C, taps ...) as words (M / lanes, C / read, taps ..., read / 4, lanes).
+def packed_blocks(weight: Array, form: ConvolutionForm) -> Array:
+    """Pack narrow numbers (M, C / groups, taps ...) as words (M / lanes, blocks, taps ..., words, lanes).
 
     Args:
-        weight: The weights.
-        read: Channels in a block of the input.
-        lanes: Channels in a block of the result.
+        weight: Signed bytes, four of which are a word, or bfloat16 numbers, of which two are.
+        form: Form of the convolution.
     """
-    blocks = blocked_array(blocked_array(weight, lanes, axis=0), read, axis=1)
-    quads = blocks.reshape(*blocks.shape[:-1], read // _WORD, _WORD)
-    return np.ascontiguousarray(np.swapaxes(quads, -3, -2)).view(np.int32)[..., 0]
+    arranged = arranged_weight(weight, form)
+    packed = pack_weight(arranged, form.source.lanes, form.result.lanes, form.groups)
+    count, channels = _WORD // weight.itemsize, packed.shape[-2]
+    outer, lanes, missing = packed.shape[:-2], packed.shape[-1], -channels % count
+    if missing:
+        packed = np.concatenate([packed, np.zeros_like(packed, shape=(*outer, missing, lanes))], -2)
+    words = packed.reshape(*outer, (channels + missing) // count, count, lanes)
+    return np.ascontiguousarray(np.swapaxes(words, -1, -2)).view(np.int32)[..., 0]

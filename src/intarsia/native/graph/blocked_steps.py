@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from intarsia.ir import DType
+from intarsia.ir import Call, DType
 from intarsia.native.graph.channel_order import ChannelOrder
-from intarsia.native.graph.convolution_form import ConvolutionForm, convolution_form
-from intarsia.native.graph.region_plan import RegionValue
+from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, convolution_form
+from intarsia.native.graph.group_form import GroupedShape, GroupForm, has_blocked_form
+from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.windows import windows_of
@@ -44,12 +45,14 @@ POINTWISE: Final = frozenset(
     ]
 )
 """Operators that map finite elements to finite ones, since padding in a block must stay finite."""
-QUANTISING: Final = frozenset({"BitwiseXor", "DequantizeLinear", "QuantizeLinear"})
-"""Elementwise operators of bytes; with one scale for all elements, channels may lie anywhere."""
-BLOCKED_TYPES: Final = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
+QUANTISING: Final = frozenset({"BitwiseXor", "Cast", "DequantizeLinear", "QuantizeLinear"})
+"""Elementwise operators of narrow numbers; with one scale for all elements, channels may lie anywhere."""
+_FLOATS: Final = frozenset({DType.FLOAT32, DType.BFLOAT16})
+BLOCKED_TYPES: Final = _FLOATS | {DType.INT8, DType.UINT8}
 """Element types of blocked tensors."""
 _BYTEWISE: Final = QUANTISING | {"Concat", "MaxPool"}
 """Operators whose results may be bytes."""
+_OF_WORDS: Final = (ConvolutionKind.BLOCKED, ConvolutionKind.DEPTHWISE)
 CONVOLUTIONS: Final = frozenset({"Conv", "ConvTranspose"})
 WINDOWED: Final = frozenset({"AveragePool", "MaxPool"})
 GLOBAL: Final = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
@@ -63,8 +66,7 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
     types = [values[number].type for step in steps for number in step.outputs]
     shapes = [type_.static_shape for type_ in types]
     fits = all(
-        type_.dtype in (BLOCKED_TYPES if str(step.op) in _BYTEWISE else {DType.FLOAT32})
-        and len(type_.static_shape) >= 3
+        type_.dtype in _types_of(step) and len(type_.static_shape) >= 3
         for step in steps
         for type_ in (values[number].type for number in step.outputs)
     )
@@ -79,6 +81,14 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
         for name, step, shape in zip(names, steps, shapes, strict=True)
         for arg in step.args
     )
+
+
+def _types_of(step: KernelStep) -> frozenset[DType]:
+    """Return the types that the result of a step on blocks may have."""
+    name = str(step.op)
+    if name in _BYTEWISE:
+        return BLOCKED_TYPES
+    return _FLOATS if name in POINTWISE else frozenset({DType.FLOAT32})
 
 
 def order_of_result(
@@ -125,8 +135,37 @@ def form_of(
     described = compute_call_of(step.call, "conv")
     windows = windows_of(described, source.type.static_shape[2:], weight.constant.shape[2:])
     order = given_order(source, lanes)
-    is_plain = source.order is None
-    return convolution_form(weight.constant, described.integer("group"), windows, order, decided, is_plain)
+    is_plain, groups = source.order is None, described.integer("group")
+    form = convolution_form(weight.constant, groups, windows, order, decided, is_plain)
+    if groups == 1 or form is None or form.kind in _OF_WORDS or not is_narrow(weight.constant):
+        return form
+    # Words are of neighbouring channels of a block.
+    others = (
+        convolution_form(weight.constant, groups, windows, order, name.value, is_plain)
+        for name in (GroupForm.MERGED, GroupForm.PADDED)
+    )
+    return next((other for other in others if other is not None and other.kind in _OF_WORDS), None)
+
+
+def is_narrow(weight: Array) -> bool:
+    """Return whether weights are bytes or bfloat16 numbers, several of which are multiplied as a word."""
+    return weight.itemsize < DType.FLOAT32.numpy.itemsize
+
+
+def has_words(call: Call, weight: tuple[int, ...], lanes: int, most_waste: float = 4.0) -> bool:
+    """Return whether a grouped convolution may be computed by words of channels, with few zeros among them.
+
+    Args:
+        call: The convolution.
+        weight: Shape of its weights, (M, C / groups, taps ...).
+        lanes: Number of channels of a block.
+        most_waste: Maximum ratio of multiplications, zeros included.
+    """
+    described = compute_call_of(call, "conv")
+    groups = described.integer("group")
+    windows = windows_of(described, described.input(0).shape[2:], weight[2:])
+    shape = GroupedShape(groups, weight[1], weight[0] // groups)
+    return has_blocked_form(shape, windows, lanes, most_waste)
 
 
 def given_order(value: RegionValue, lanes: int) -> ChannelOrder:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from intarsia.native.graph.blocked_steps import form_of
+from intarsia.native.graph.blocked_steps import form_of, is_narrow
 from intarsia.native.graph.convolution_algorithm import (
     ConvolutionAlgorithms,
     estimated_costs,
@@ -60,6 +60,7 @@ def is_faster_plain(
     if (
         form is None
         or form.kind is ConvolutionKind.DEPTHWISE
+        or _multiplies_words(convolutions[0], values)
         or not _has_plain_kernel(convolutions[0], lanes)
     ):
         return False
@@ -76,6 +77,12 @@ def is_faster_plain(
     blocked = products * _blocked_cost(step, form, algorithms, costs) + COPY_COST_OF_PLAIN * copied_to_blocks
     plain = products * _plain_cost(described, lanes) + COPY_COST_OF_PLAIN * copied_to_plain
     return plain * _LEAST_GAIN < blocked
+
+
+def _multiplies_words(step: KernelStep, values: Sequence[RegionValue]) -> bool:
+    """Return whether the weights are narrow numbers, which are multiplied as words in blocks only."""
+    weight = None if step.args[1] is None else values[step.args[1]].constant
+    return weight is not None and is_narrow(weight)
 
 
 def _has_plain_kernel(step: KernelStep, lanes: int) -> bool:

@@ -136,6 +136,21 @@ class ConvolutionAlgorithms:
         algorithm = dict(self.others).get(shape, self.default)
         return estimated_tile(shape, costs) if algorithm is ConvolutionAlgorithm.AUTO else algorithm.tile
 
+    def is_faster_in_floats(self, shape: ConvolutionShape, costs: RelativeCosts, share: float) -> bool:
+        """Return whether transforms in float32 are faster than direct sums of narrow numbers.
+
+        Args:
+            shape: Shape of the convolution.
+            costs: Costs of the machine.
+            share: Share of the time of direct sums in float32 that narrow numbers take.
+        """
+        tile = self.tile(shape, costs)
+        if dict(self.others).get(shape, self.default) is not ConvolutionAlgorithm.AUTO or not tile:
+            return tile > 0
+        estimates = estimated_costs(shape, costs)
+        best = min(cost for algorithm, cost in estimates.items() if algorithm.tile == tile)
+        return best < share * estimates[ConvolutionAlgorithm.DIRECT]
+
 
 BY_ESTIMATE: Final = ConvolutionAlgorithms()
 """Default algorithms: the fastest estimate for each shape."""

@@ -11,6 +11,7 @@ import numpy as np
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.group_form import GroupedShape, GroupForm, best_group_form
 from intarsia.native.graph.region_plan import Array
+from intarsia.native.te.operators.blocked_convolution import blocks_of_groups
 from intarsia.native.te.operators.windows import Window
 
 _FEW_CHANNELS = 4
@@ -44,6 +45,15 @@ class ConvolutionForm:
     groups: int
     source: ChannelOrder
     result: ChannelOrder
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Which input blocks a block of results reads, as `blocks_of_groups` returns it."""
+        lanes = self.result.lanes
+        read, written = len(self.source.places), len(self.result.places)
+        found = blocks_of_groups(read, written, self.groups, lanes, lanes)
+        assert found is not None, "only such forms are chosen"
+        return found
 
 
 def convolution_form(
@@ -91,6 +101,15 @@ def convolution_form(
             )
         case None:
             return None
+
+
+def arranged_weight(weight: Array, form: ConvolutionForm) -> Array:
+    """Return weights (M, C / groups, taps ...) in the channel orders and for the groups of a blocked form."""
+    groups = form.source.channels // weight.shape[1]
+    weight = with_merged_groups(weight, groups, groups // form.groups)
+    if form.groups > 1:
+        return form.result.arranged(weight, 0)
+    return weight if form.source.is_natural else form.source.arranged(weight, 1)
 
 
 def with_merged_groups(weight: Array, groups: int, merged: int) -> Array:

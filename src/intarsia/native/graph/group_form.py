@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -107,6 +108,22 @@ def best_group_form(
         if cost <= _MOST_WASTE or form not in (GroupForm.PADDED, GroupForm.PLAIN)
     }
     return min(likely, key=likely.__getitem__, default=None)
+
+
+def has_blocked_form(
+    shape: GroupedShape, windows: Sequence[Window], lanes: int, most_waste: float = _MOST_WASTE
+) -> bool:
+    """Return whether a grouped convolution has a form on whole blocks with few zeros, as words of them need.
+
+    Args:
+        shape: Channels of the convolution.
+        windows: Windows, one for each spatial dimension.
+        lanes: Number of channels of a block.
+        most_waste: Maximum ratio of multiplications, zeros included.
+    """
+    given = ChannelOrder.natural(shape.channels, lanes)
+    costs = form_costs(shape, windows, given)
+    return any(costs.get(form, math.inf) <= most_waste for form in (GroupForm.MERGED, GroupForm.PADDED))
 
 
 def form_costs(

@@ -63,7 +63,8 @@ class IntegerStep(KernelStep):
     @property
     def is_depthwise(self) -> bool:
         """Whether each channel is convolved on its own."""
-        return self.call.attrs.get("group", 1) != 1
+        filters, channels = compute_call_of(self.call, "conv").input(1).shape[:2]
+        return channels == 1 and self.call.attrs.get("group", 1) == filters > 1
 
     def windows(self, shape: tuple[int, ...]) -> tuple[Window, ...]:
         """Return the windows of a convolution of an input (N, C, spatial ...)."""
@@ -92,3 +93,14 @@ def signed_weight(array: Array, zero: Array) -> Array | None:
     if np.any(zero != middle):
         return None
     return array if middle == 0 else (array ^ np.uint8(HALF)).view(np.int8)
+
+
+def is_plain_gemm(step: KernelStep) -> bool:
+    """Return whether a Gemm is a product, perhaps by a transposed matrix, and a sum with its bias."""
+    attrs = step.call.attrs
+    has_bias = len(step.args) > 2 and step.args[2] is not None
+    return (
+        attrs.get("alpha", 1.0) == 1
+        and not attrs.get("transA", 0)
+        and (not has_bias or attrs.get("beta", 1.0) == 1)
+    )

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.graph.bfloat_steps import BfloatStep, PlainBfloats
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct
 from intarsia.native.graph.plain_integers import PlainIntegers
@@ -101,11 +102,16 @@ def kernel_dag(
     count: Counter[str] = Counter()
     for position, step in enumerate(steps):
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
-        if isinstance(step, IntegerStep | WordProduct):
-            integers = PlainIntegers(step, step_name(step, count), read, tensors)
-            tensors[step.outputs[0]] = integers.result()
-            packed |= {tensor: Source(number) for tensor, number in integers.numbers.items()}
-            packed |= {tensor: Source(-1, array=array) for tensor, array in integers.arrays.items()}
+        if isinstance(step, BfloatStep | IntegerStep | WordProduct):
+            name = step_name(step, count)
+            words: PlainBfloats | PlainIntegers = (
+                PlainBfloats(step, name, read, tensors)
+                if isinstance(step, BfloatStep)
+                else PlainIntegers(step, name, read, tensors)
+            )
+            tensors[step.outputs[0]] = words.result()
+            packed |= {tensor: Source(number) for tensor, number in words.numbers.items()}
+            packed |= {tensor: Source(-1, array=array) for tensor, array in words.arrays.items()}
             continue
         inputs = tuple(
             None if arg is None or value is None else _tensor(arg, value, tensors, placeholders)

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from intarsia.ir import Attrs, DType, Op, TensorType, Var
+from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import BYTES, attribute
 from intarsia.native.graph.integer_steps import WORD, WordProduct, packed_words, signed_weight
 from intarsia.native.graph.region_plan import Array, RegionValue
@@ -133,8 +134,11 @@ class _Expansion:
             return is_matrix and weight.shape[0] % WORD == 0
         groups, filters = attribute(step, "group", 1), weight.shape[0]
         is_depthwise = groups == filters == weight.shape[1] * groups
-        fits = groups == 1 or (is_depthwise and prod(weight.shape[2:]) <= _MOST_TAPS)
-        return fits and bool(self.lanes) and filters * 2 >= self.lanes
+        if not self.lanes or filters * 2 < self.lanes:
+            return False
+        if is_depthwise and groups > 1:
+            return prod(weight.shape[2:]) <= _MOST_TAPS
+        return groups == 1 or has_words(step.call, weight.shape, self.lanes)
 
     def _product(self, step: KernelStep) -> WordProduct | None:
         """Return a product of integers by words; None if the factors do not fit."""

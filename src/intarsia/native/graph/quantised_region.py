@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from intarsia.ir import Call, Constant, DType, TensorType, Var
+from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import (
     BYTES,
     Dequantised,
@@ -26,7 +27,14 @@ from intarsia.native.graph.dequantised import (
     dequantised_by,
     dequantised_constant,
 )
-from intarsia.native.graph.integer_steps import HALF, WORD, IntegerStep, packed_words, signed_weight
+from intarsia.native.graph.integer_steps import (
+    HALF,
+    WORD,
+    IntegerStep,
+    is_plain_gemm,
+    packed_words,
+    signed_weight,
+)
 from intarsia.native.graph.quantised_operators import with_fusible_operators
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
@@ -295,20 +303,22 @@ class _Rewriting:
         if self.is_faster_in_floats(step.call):
             return None
         groups = attribute(step, "group", 1)
-        is_depthwise = groups == filters == channels * groups
+        is_depthwise = groups == filters == channels * groups and groups > 1
         is_blocked = self.lanes and filters * 2 >= self.lanes and 1 <= len(taps) <= 3
-        if not is_blocked or not (groups == 1 or is_depthwise) or (weight.scale.size > 1 and weight.axis):
+        if not is_blocked or (weight.scale.size > 1 and weight.axis):
+            return None
+        if groups > 1 and not is_depthwise and not has_words(step.call, signed.shape, self.lanes):
             return None
         if prod(signed.shape[1:]) > (_WHOLE // (255 * 128 * 2) if is_depthwise else _MOST_SUMMANDS):
             return None
-        number, zero = (x.number, int(x.zero[0])) if groups > 1 else self._as_unsigned(x)
+        number, zero = (x.number, int(x.zero[0])) if is_depthwise else self._as_unsigned(x)
         return self._finished(step, (number, signed), zero, x.scale * weight.scale, filters)
 
     def _product(
         self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
     ) -> KernelStep | None:
         shape, channel = self.values[x.number].type.static_shape, 1
-        if signed.ndim != 2 or len(shape) < 2 or (str(step.op) == "Gemm" and not _is_plain_gemm(step)):
+        if signed.ndim != 2 or len(shape) < 2 or (str(step.op) == "Gemm" and not is_plain_gemm(step)):
             return None
         if attribute(step, "transB", 0):
             signed, channel = np.ascontiguousarray(signed.T), 0
@@ -338,9 +348,8 @@ class _Rewriting:
         largest = 255 * np.abs(weight.astype(np.int64)).sum(axes) + np.abs(correction) + np.abs(offset)
         parts = offset, correction.astype(np.int32), bias
         is_exact = int(largest.max(initial=0)) < _WHOLE
-        if not is_exact and words is weight and attribute(step, "group", 1) > 1:
-            return None
-        return IntegerStep(step.call, (number, constant), step.outputs, zero, scales, *parts, is_exact)
+        summing = IntegerStep(step.call, (number, constant), step.outputs, zero, scales, *parts, is_exact)
+        return None if not is_exact and words is weight and summing.is_depthwise else summing
 
     def _bias(self, number: int, scales: Array, channels: int) -> tuple[Array, Array | None] | None:
         """Return a bias as integers and floats; None if it is no constant of the channels."""
@@ -381,13 +390,3 @@ class _Rewriting:
             self._unsigned[x.number] = self._add(value.type)
             self.steps.append(KernelStep(flipped, (x.number, constant), (self._unsigned[x.number],)))
         return self._unsigned[x.number], zero + HALF
-
-
-def _is_plain_gemm(step: KernelStep) -> bool:
-    attrs = step.call.attrs
-    has_bias = len(step.args) > 2 and step.args[2] is not None
-    return (
-        attrs.get("alpha", 1.0) == 1
-        and not attrs.get("transA", 0)
-        and (not has_bias or attrs.get("beta", 1.0) == 1)
-    )

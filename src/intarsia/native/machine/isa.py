@@ -180,6 +180,11 @@ class Isa:
         """Whether one instruction sums products of four int8 into an int32."""
         return bool({"avx512vnni", "avxvnni", "dotprod"} & set(self.features))
 
+    @property
+    def has_bf16_dot(self) -> bool:
+        """Whether one instruction sums products of two bfloat16 numbers into a float32."""
+        return {"avx512bf16", "avx512vl"} <= set(self.features)
+
     def without_wide_vectors(self) -> Isa:
         """Return this instruction set without AVX-512, its 64-byte vectors and their extensions."""
         features = tuple(name for name in self.features if not name.startswith("avx512"))

@@ -142,7 +142,7 @@ def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
     match op.bodies[0]:
         case (
             Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right))
-            | Intrinsic(name="dot_u8s8", args=(Load() as left, Load() as right))
+            | Intrinsic(name="dot_u8s8" | "dot_bf16", args=(Load() as left, Load() as right))
         ):
             k = op.reduce_axes[0].var
             if left.buffer != right.buffer and k in _vars(*left.indices) and k in _vars(*right.indices):

@@ -71,12 +71,13 @@ class ScheduleTask:
         return self.isa.vector_registers - _KEPT_FREE
 
     def accumulators_of(self, op: ComputeOp) -> int:
-        """Return `accumulators`, less those that products of bytes need for their parts.
+        """Return `accumulators`, less those that products of words need for their parts.
 
-        Without an instruction for them, even and odd bytes of both factors are registers of their own.
+        Without an instruction for them, both halves of both factors are registers of their own.
         """
-        has_parts = not self.isa.has_int8_dot and any(
-            isinstance(part, Intrinsic) and part.name == "dot_u8s8"
+        is_instruction = {"dot_u8s8": self.isa.has_int8_dot, "dot_bf16": self.isa.has_bf16_dot}
+        has_parts = any(
+            isinstance(part, Intrinsic) and not is_instruction.get(part.name, True)
             for body in op.bodies
             for part, _ in scalar_post_order(body)
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import ArithOp, Intrinsic
+from intarsia.ir.scalar_types import INTRINSICS
 from intarsia.native.te.combiner import Combiner, Reduction
 from intarsia.native.te.expression import Expression, Operand, arith, literal, typed, with_tensors
 from intarsia.native.te.iter_var import IterVar
@@ -135,7 +136,9 @@ def call(name: str, *args: Operand) -> Expression:
         UsageError: There is none, or the operands do not fit.
     """
     operands = typed(args)
-    return with_tensors(Intrinsic(name, (), operands[0].dtype), operands)
+    signature = INTRINSICS.get(name)
+    result = None if signature is None else signature.result
+    return with_tensors(Intrinsic(name, (), result or operands[0].dtype), operands)
 
 
 def exp(value: Expression) -> Expression:

@@ -215,6 +215,13 @@ def _dot_of_bytes(unsigned: int, signed: int) -> int:
     return sum(a * (b - 256 if b > 127 else b) for a, b in zip(left, right, strict=True))
 
 
+def _dot_of_bfloats(left: np.float64, right: np.float64) -> np.float64:
+    """Return the sum of products of the halves of two words, which are bfloat16 numbers."""
+    words = np.array([int(left) % 2**32, int(right) % 2**32], np.uint32)
+    upper, lower = (bits.view(np.float32).astype(np.float64) for bits in (words & 0xFFFF0000, words << 16))
+    return np.float64(upper[0] * upper[1] + lower[0] * lower[1])
+
+
 _INTEGER: Final[dict[str, Callable[..., int]]] = {
     "abs": abs,
     "bit_and": operator.and_,
@@ -232,4 +239,6 @@ _FLOAT: Final[dict[str, Callable[..., Any]]] = {
     "round_even": np.rint,
     "pow": np.power,
     "erf": math.erf,
+    "dot_bf16": _dot_of_bfloats,
+    "flushed": operator.pos,
 }

@@ -58,10 +58,10 @@ def build_region(source: KernelSource, carrying: Sequence[bool] | None = None) -
             machine's memory, or llvmlite does not load.
     """
     with pause_garbage_collection():  # programs and loops are trees, which reference counting frees
-        return _built(source)
+        return _built(source, carrying)
 
 
-def _built(source: KernelSource) -> NativeRegion:
+def _built(source: KernelSource, carrying: Sequence[bool] | None) -> NativeRegion:
     try:
         log = load_schedule_log(Target(source.target))
     except CompileError:

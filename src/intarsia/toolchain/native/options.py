@@ -108,6 +108,18 @@ WEIGHTS: Final = TargetOption(
 )
 """`TuneWeights` decides on it. Such products are memory-bound: half of the bytes take half of the time."""
 
+MULTIPLY_IN: Final = TargetOption(
+    "multiply_in",
+    str,
+    "the type in which convolutions and products with constant weights multiply float32; sums stay in "
+    "float32, and what such operators read is stored in that type",
+    choices=("float32", "bfloat16"),
+    toolchains=_OWNER,
+    default="float32",
+    keeps_results=False,
+)
+"""`TunePrecision` decides on it. With instructions for bfloat16, products take half of the time."""
+
 BATCHES: Final = TargetOption(
     "batches",
     str,

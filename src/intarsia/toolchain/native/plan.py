@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.ir import Call, Function, post_order
+from intarsia.ir import Call, DType, Function, post_order
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.graph import (
     ConvolutionAlgorithms,
@@ -121,6 +121,7 @@ def _plan_options(target: Target, threads: int, in_place: bool) -> PlanOptions:
         KernelDecisions.parse(str(target.option("decisions") or "")),
         threads,
         in_place,
+        target.option("multiply_in", "float32") == DType.BFLOAT16.value,
     )
 
 

@@ -198,7 +198,7 @@ def test_bits(dtype: DType, isa: Isa) -> None:
     bits = dtype.numpy.itemsize * 8
     a, b = (Buffer(name, first.shape, dtype) for name in "ab")
     for name, signature in INTRINSICS.items():
-        if not signature.kind.holds(dtype) or signature.kind is Kind.FLOAT:
+        if not signature.kind.holds(dtype) or signature.kind is Kind.FLOAT or signature.result is not None:
             continue
         left, right = Load(a, (LoopVar("i"),)), Load(b, (LoopVar("i"),))
         is_shift = name.startswith("shift")

@@ -102,7 +102,7 @@ class Layer:
         centred = x.astype(np.int64) - self.zero
         signed = weight.astype(np.int64) - (128 if self.weight_dtype is np.uint8 else 0)
         if self.operator == "Conv":
-            sums, shape = _convolved(centred, signed, self.attrs), (-1, *(1,) * (len(self.x) - 2))
+            sums, shape = convolved(centred, signed, self.attrs), (-1, *(1,) * (len(self.x) - 2))
         else:
             sums, shape = centred @ (signed.T if self.channel == 0 else signed), (-1,)
         if self.bias == "int32":
@@ -118,15 +118,36 @@ class Layer:
         return quantised
 
 
-def _convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
+def convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
+    """The sums of a convolution of groups."""
     pad, stride = attrs.get("pads", (0, 0, 0, 0)), attrs.get("strides", (1, 1))
     wide = np.pad(x, ((0, 0), (0, 0), (pad[0], pad[2]), (pad[1], pad[3])))
     taps = weight.shape[2:]
     seen = np.lib.stride_tricks.sliding_window_view(wide, taps, (2, 3))[:, :, :: stride[0], :: stride[1]]
-    is_grouped = attrs.get("group", 1) > 1
-    form, factor = ("nchwij,cij->nchw", weight[:, 0]) if is_grouped else ("nchwij,mcij->nmhw", weight)
-    sums: Array = np.einsum(form, seen, factor)
-    return sums
+    groups = attrs.get("group", 1)
+    batch, channels, rows, columns = seen.shape[:4]
+    grouped = seen.reshape(batch, groups, channels // groups, rows, columns, *taps)
+    factors = weight.reshape(groups, -1, *weight.shape[1:])
+    sums: Array = np.einsum("ngchwij,gmcij->ngmhw", grouped, factors)
+    return sums.reshape(batch, -1, rows, columns)
+
+
+def dense_channels() -> st.SearchStrategy[tuple[int, int, int]]:
+    """Filters, channels and groups of dense convolutions."""
+    return st.tuples(st.sampled_from((8, 16, 20, 40)), st.sampled_from((1, 3, 4, 5, 16, 24)), st.just(1))
+
+
+def depthwise_channels() -> st.SearchStrategy[tuple[int, int, int]]:
+    """The same of depthwise convolutions."""
+    return st.sampled_from((8, 16, 20, 40)).map(lambda channels: (channels, channels, channels))
+
+
+@st.composite
+def grouped_channels(draw: st.DrawFn) -> tuple[int, int, int]:
+    """The same of convolutions in several groups of several channels."""
+    groups = draw(st.sampled_from((2, 3, 4, 8)))
+    written, read = (draw(st.sampled_from((2, 4, 6, 8, 16, 20))) for _ in range(2))
+    return groups * written, groups * read, groups
 
 
 @st.composite
@@ -134,11 +155,9 @@ def convolutions(draw: st.DrawFn) -> Layer:
     taps, stride = draw(st.sampled_from((1, 2, 3))), draw(st.sampled_from((1, 2)))
     pads = tuple(draw(st.integers(0, taps - 1)) for _ in range(4))
     size = draw(st.integers(taps, 9)), draw(st.integers(taps, 9))
-    filters = draw(st.sampled_from((8, 16, 20, 40)))
-    is_depthwise = draw(st.booleans())
-    channels = filters if is_depthwise else draw(st.sampled_from((1, 3, 4, 5, 16, 24)))
-    attrs = {"pads": pads, "strides": (stride, stride), "group": filters if is_depthwise else 1}
-    weight = filters, 1 if is_depthwise else channels, taps, taps
+    filters, channels, groups = draw(st.one_of(dense_channels(), depthwise_channels(), grouped_channels()))
+    attrs = {"pads": pads, "strides": (stride, stride), "group": groups}
+    weight = filters, channels // groups, taps, taps
     return _layer(draw, "Conv", (draw(st.integers(1, 2)), channels, *size), weight, attrs)
 
 

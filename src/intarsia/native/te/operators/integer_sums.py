@@ -69,8 +69,11 @@ def convolution_of_bytes(
     image = padded(centred, windows, 0, f"{name}.pad")
     channel, taps = reduce_axis(weight.shape[1], "rc"), tap_axes(windows)
 
+    written = weight.shape[0] * weight.shape[1] // x.shape[1]
+
     def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
-        source = c if is_grouped else channel.expression
+        first = c // written * weight.shape[1] if weight.shape[1] < x.shape[1] else 0
+        source = c if is_grouped else channel.expression + first
         pixel = image[(n, source, *tap_indices(windows, positions, taps))]
         tap = weight[(c, channel.expression, *(axis.expression for axis in taps))]
         return functions.sum(pixel * tap.astype(DType.INT32), (channel, *taps))

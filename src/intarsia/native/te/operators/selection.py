@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from intarsia.ir import DType
+from intarsia.native.te import functions
 from intarsia.native.te.compute import compute
 from intarsia.native.te.expression import Expression, literal
 from intarsia.native.te.functions import const, maximum, minimum, select
@@ -15,6 +17,9 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.tensor import Tensor
+
+FLUSHING: Final = "flushing"
+"""Attribute of a Cast to bfloat16 of native kernels: 1 if a subnormal number may become 0."""
 
 
 @compute_rule("Where")
@@ -50,6 +55,8 @@ def _bound(call: ComputeCall, position: int) -> Expression | None:
 @compute_rule("Cast", "CastLike")
 def cast(call: ComputeCall) -> Sequence[Tensor]:
     """Declare the value in another type: to nearest, from floats to integers towards zero."""
+    if call.integer(FLUSHING, 0):
+        return elementwise(call, lambda x: functions.call("flushed", x), call.input(0))
     return elementwise(call, lambda x: x, call.input(0))
 
 

@@ -1,0 +1,119 @@
+"""Convolutions and products of bfloat16 numbers as steps with sums in float32, and their declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from intarsia.ir import DType
+from intarsia.native.graph.region_plan import Array, RegionValue
+from intarsia.native.graph.straight_line import KernelStep
+from intarsia.native.te import Tensor, compute, placeholder
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators import compute as compute_operator
+from intarsia.native.te.operators import compute_call_of
+from intarsia.native.te.operators.bfloat_sums import product_of_bfloats, product_of_pairs
+from intarsia.native.te.operators.windows import Window, windows_of
+
+PAIR: Final = 2
+"""Numbers of a word, which one dot product reads."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BfloatStep(KernelStep):
+    """A convolution or product of bfloat16 numbers, with the result in float32.
+
+    The call is that of the operator; `args` are the numbers, and the weights: bfloat16 numbers of a
+    convolution, words of a product.
+
+    Attributes:
+        bias: Bias of each output channel, float32; None for none.
+    """
+
+    bias: Array | None
+
+    def windows(self, shape: tuple[int, ...]) -> tuple[Window, ...]:
+        """Return the windows of a convolution of an input (N, C, spatial ...)."""
+        described = compute_call_of(self.call, "conv")
+        return windows_of(described, shape[2:], described.input(1).shape[2:])
+
+
+def packed_pairs(weight: Array) -> Array:
+    """Return a matrix (K, N) of bfloat16 numbers as words (K / 2, N) of two numbers of a column."""
+    depth, columns = weight.shape
+    pairs = weight.reshape(depth // PAIR, PAIR, columns).transpose(0, 2, 1)
+    return np.ascontiguousarray(pairs).view(np.int32)[..., 0]
+
+
+@dataclass(eq=False)
+class PlainBfloats:
+    """Declares a step on plain tensors.
+
+    Attributes:
+        step: The step.
+        name: Name of the tensor of its result.
+        types: Values of its arguments, in the shape in which the kernel sees them.
+        tensors: Tensors of the kernel, by value number.
+        numbers: Values that new placeholders read.
+        arrays: Constants that new placeholders read.
+    """
+
+    step: BfloatStep
+    name: str
+    types: Sequence[RegionValue | None]
+    tensors: Mapping[int, Tensor]
+    numbers: dict[Tensor, int] = field(default_factory=dict)
+    arrays: dict[Tensor, Array] = field(default_factory=dict)
+
+    def result(self) -> Tensor:
+        """Declare the result, and record its placeholders."""
+        is_convolution, bias = str(self.step.op) == "Conv", self.step.bias
+        name = self.name if bias is None else f"{self.name}.sum"
+        sums = self._convolution(name) if is_convolution else self._product(name)
+        if bias is None:
+            return sums
+        added = placeholder(bias.shape, DType.FLOAT32, f"{self.name}.bias", {"constant": 1})
+        self.arrays[added] = np.ascontiguousarray(bias)
+        axis = 1 if is_convolution else -1
+        return compute(sums.shape, lambda *i: sums[i] + added[i[axis]], self.name)
+
+    def _product(self, name: str) -> Tensor:
+        number, value = self._argument(0)
+        weight = self._read(1, {"constant": 1})
+        if number in self.tensors:
+            return product_of_bfloats(self.tensors[number], weight, name)
+        *rows, depth = value.type.static_shape
+        x = placeholder((*rows, depth // PAIR), DType.INT32, f"{self.name}.words")
+        self.numbers[x] = number
+        return product_of_pairs(x, weight, name)
+
+    def _convolution(self, name: str) -> Tensor:
+        """Declare a convolution of the numbers in float32, on any layout of taps."""
+        number, _ = self._argument(0)
+        x = self.tensors[number] if number in self.tensors else self._read(0, {})
+        inputs = _widened(x, f"{self.name}.x"), _widened(self._read(1, {"constant": 1}), f"{self.name}.w")
+        described = replace(compute_call_of(self.step.call, name), inputs=inputs, constants=(None, None))
+        type_ = replace(described.output_type, dtype=DType.FLOAT32)
+        return compute_operator(replace(described, output_types=(type_,)))[0]
+
+    def _argument(self, position: int) -> tuple[int, RegionValue]:
+        number, value = self.step.args[position], self.types[position]
+        assert number is not None, "the step has this argument"
+        assert value is not None, "the step has this argument"
+        return number, value
+
+    def _read(self, position: int, attrs: Mapping[str, int]) -> Tensor:
+        number, value = self._argument(position)
+        tensor = placeholder(value.type.static_shape, value.type.dtype, f"{self.name}.a{position}", attrs)
+        self.numbers[tensor] = number
+        return tensor
+
+
+def _widened(x: Tensor, name: str) -> Tensor:
+    def number(*i: Expression) -> Expression:
+        return x[i].astype(DType.FLOAT32)
+
+    return compute(x.shape, number, name)
