@@ -11,6 +11,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.execution.timed_table import SteppedTable, TimedTable
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.aligned_memory import allocate_aligned
@@ -43,20 +45,31 @@ class NativeKernel:
         source: Source of the region.
         region: The region.
         describe: Function that describes the region's kernels for a profile.
+        functions: Kernels of the region that are loaded already; loaded here if not given.
+        pool: Threads of its own; by default those of all kernels with as many threads on the same cores.
 
     Raises:
         ArtifactError: The region's code is damaged, or uses what this machine has not.
         CompileError: There is not as much memory as its arena needs.
     """
 
-    def __init__(self, source: KernelSource, region: NativeRegion, describe: DescribeCalls) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        region: NativeRegion,
+        describe: DescribeCalls,
+        functions: Sequence[NativeFunction] | None = None,
+        pool: ThreadPool | None = None,
+    ) -> None:
         self.source = source
         self._describe = describe
         process_driver(region.driver)
         self._region: NativeRegion | None = region
         self._ports = (*region.params, *region.results)
-        self._table: CallTable | None = _table(region)
-        self._pool = _pool(region.threads, allowed_cores())
+        self._functions = _load_functions(region) if functions is None else functions
+        self._table: CallTable | None = _table(region, self._functions)
+        self._own_pool = pool
+        self._pool = pool or _pool(region.threads, allowed_cores())
         self._bound = tuple(BoundMemory() for _ in self._ports)
         self._addresses = [0] * len(self._ports)
         self._writes_directly = not (
@@ -75,8 +88,33 @@ class NativeKernel:
         return write_blob(self._open_region())
 
     def close(self) -> None:
-        """Let go of code, arena and weights."""
+        """Let go of code, arena, weights and threads of its own."""
         self._region = self._table = None
+        self._functions = ()
+        if self._own_pool is not None:
+            self._own_pool.close()
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[NativeKernel]:
+        """As `ClonableKernel.clones`: code and weights are shared, arenas are not.
+
+        Raises:
+            CompileError: There is not as much memory as the arenas need.
+            UsageError: The kernel is closed.
+        """
+        region, source = self._open_region(), source_on_threads(self.source, threads)
+        if threads is not None:
+            region = replace(region, threads=threads)
+        has_pool = threads is not None and threads > 1
+        return [
+            NativeKernel(
+                source,
+                region,
+                self._describe,
+                self._functions,
+                ThreadPool(region.threads) if has_pool else None,
+            )
+            for _ in range(count)
+        ]
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`; what lies where it lay on the last call is not looked at again.
@@ -286,10 +324,8 @@ def _aligned(port: RegionPort) -> Array:
     return allocate_aligned(port.nbytes).view(port.dtype).reshape(port.shape)
 
 
-def _table(region: NativeRegion) -> CallTable:
-    """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
-    arena = _arena(region.arena_bytes)
-    functions = tuple(
+def _load_functions(region: NativeRegion) -> Sequence[NativeFunction]:
+    return tuple(
         NativeFunction.load(
             kernel.object_code,
             kernel.symbol,
@@ -299,6 +335,11 @@ def _table(region: NativeRegion) -> CallTable:
         )
         for kernel in region.kernels
     )
+
+
+def _table(region: NativeRegion, functions: Sequence[NativeFunction]) -> CallTable:
+    """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
+    arena = _arena(region.arena_bytes)
 
     def buffer(argument: Argument, parameter: ArrayParameter) -> BufferRef:
         match argument.kind:
