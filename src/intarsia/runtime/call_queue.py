@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
+from intarsia.runtime.joined_calls import BatchKey
 from intarsia.support.errors import CallRefusedError, DeadlineError, PoolClosedError, PoolFullError
 
 _FEW_DEADLINES: Final = 64
@@ -30,6 +31,7 @@ class WaitingCall:
     Attributes:
         args: Inputs in order, or a mapping of all of them.
         deadline: Time of the queue's clock in seconds by which the call begins; None for none.
+        key: Key of the calls that it may be run with as one; None if it runs by itself.
         future: Future of its result.
         admitted: Event that is set when the call is admitted, or waits no more.
         number: Number of the call in the order of arrival.
@@ -37,6 +39,7 @@ class WaitingCall:
 
     args: Sequence[object]
     deadline: float | None = None
+    key: BatchKey | None = None
     future: Future[Any] = field(default_factory=Future)
     admitted: threading.Event = field(default_factory=threading.Event)
     number: int = 0
@@ -135,26 +138,55 @@ class CallQueue:
                     overdue = self._remove_overdue()
                 self._refuse_late(overdue)
 
-    def take(self) -> WaitingCall | None:
-        """Wait for the next call, which runs from now on; None once the queue is closed and empty."""
+    def take(self, most_items: int = 1) -> list[WaitingCall]:
+        """Wait for the next call, which runs from now on; empty once the queue is closed and empty.
+
+        Args:
+            most_items: Number of items up to which calls right behind it come along, if they fit.
+        """
+        calls = [call] if (call := self._take_one()) is not None else []
+        if most_items > 1 and calls and calls[0].key is not None:
+            calls += self._take_fitting(calls[0].key, most_items)
+        return calls
+
+    def _take_fitting(self, key: BatchKey, most_items: int) -> list[WaitingCall]:
+        calls: list[WaitingCall] = []
+        items = key.items
+        while True:
+            with self._lock:
+                following = next(iter(self._admitted.values()), None)
+                if following is None or following.key is None or following.key.form != key.form:
+                    return calls
+                items += following.key.items
+                if items > most_items:
+                    return calls
+                call = self._begin_next()
+            if call is not None:
+                calls.append(call)
+
+    def _begin_next(self) -> WaitingCall | None:
+        """Take the first call out; None if its client has just cancelled it; the caller holds the lock."""
+        _, call = self._admitted.popitem(last=False)
+        self._admit()
+        has_begun = call.future.set_running_or_notify_cancel()
+        self._counts.running += has_begun
+        self._counts.cancelled += not has_begun
+        return call if has_begun else None
+
+    def _take_one(self) -> WaitingCall | None:
         while True:
             with self._lock:
                 overdue, call = self._remove_overdue(), None
                 if self._admitted:
-                    _, call = self._admitted.popitem(last=False)
-                    self._admit()
+                    call = self._begin_next()
                 elif not overdue:
                     if self._is_closed:
                         return None
                     self._ready.wait()
                     continue
             self._refuse_late(overdue)
-            if call is not None and call.future.set_running_or_notify_cancel():
-                with self._lock:
-                    self._counts.running += 1
-                return call
             if call is not None:
-                self._count_cancelled()
+                return call
 
     def end(self, has_failed: bool) -> None:
         """Count a call that `take` returned as ended."""

@@ -12,6 +12,7 @@ from intarsia.runtime.contents import Contents
 from intarsia.runtime.devices.device import Device
 from intarsia.runtime.devices.open_devices import kernel_devices, open_devices, threads_of
 from intarsia.runtime.kernel import ClonableKernel, ClosableKernel, Kernel, KernelSource
+from intarsia.runtime.stream_choice import StreamChoice
 from intarsia.runtime.toolchain_version import usable_loader
 from intarsia.support.errors import UsageError
 from intarsia.target.target import Target
@@ -48,6 +49,12 @@ def clone_parts(contents: Contents, count: int, threads: int | None) -> list[dic
         }
         for kernels, devices in sets
     ]
+
+
+def parts_with_streams(contents: Contents, choice: StreamChoice) -> dict[str, Any]:
+    """Return the arguments of `Executable` for a clone whose plan says how pools are to run it."""
+    (parts,) = clone_parts(contents, 1, None)
+    return {**parts, "plan": replace(contents.plan, streams=choice)}
 
 
 def clone_kernel(kernel: Kernel, count: int, threads: int | None) -> Sequence[Kernel]:

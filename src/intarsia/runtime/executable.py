@@ -70,7 +70,7 @@ class Executable(ClosedOnExit):
         given = Provenance() if provenance is None else provenance
         make_provenance = (lambda: given) if isinstance(given, Provenance) else given
         names = [f"kernel{i}" for i in range(len(kernels))] if kernel_names is None else kernel_names
-        self._contents = Contents(
+        self.contents = Contents(
             plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test, explanation
         )
         self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
@@ -89,40 +89,40 @@ class Executable(ClosedOnExit):
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
         """Name and type of each input."""
-        return self._contents.plan.inputs
+        return self.contents.plan.inputs
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
         """Name and type of each output."""
-        return self._contents.plan.outputs
+        return self.contents.plan.outputs
 
     @property
     def plan(self) -> ExecutionPlan:
         """The steps of the program in their order."""
-        return self._contents.plan
+        return self.contents.plan
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The compiled functions; a UsageError once it is closed."""
         self._refuse_if_closed()
-        return self._contents.kernels
+        return self.contents.kernels
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
         """A name for each kernel."""
-        return self._contents.kernel_names
+        return self.contents.kernel_names
 
     @property
     def saved_test(self) -> SelfTest | None:
         """The inputs and right outputs that `self_test` uses, if any; a UsageError once it is closed."""
         self._refuse_if_closed()
-        return self._contents.self_test
+        return self.contents.self_test
 
     @cached_property
     def provenance(self) -> Provenance:
         """The origin of the program; a UsageError once it is closed."""
         self._refuse_if_closed()
-        return self._contents.make_provenance()
+        return self.contents.make_provenance()
 
     @property
     def program(self) -> str:
@@ -144,7 +144,7 @@ class Executable(ClosedOnExit):
             ExecutionError: A kernel failed.
             UsageError: It is closed.
         """
-        return structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
+        return structured(self.contents.plan.output_structure, self.run_flat(*args, **named))
 
     def run_flat(self, /, *args: object, **named: object) -> list[Value]:
         """Run the program and return its results as a flat list, in the order of `outputs`."""
@@ -231,7 +231,7 @@ class Executable(ClosedOnExit):
     def clones(self, count: int, threads: int | None = None) -> list[Executable]:
         """As `clone`, several at once: only those share what an engine divides among its streams."""
         self._refuse_if_closed()
-        return [Executable(**parts) for parts in clone_parts(self._contents, count, threads)]
+        return [Executable(**parts) for parts in clone_parts(self.contents, count, threads)]
 
     def start_sequence(self, batch: int = 1) -> TokenSequence:
         """Start a sequence of tokens, which keeps the cache of the program between calls.
@@ -345,7 +345,7 @@ class Executable(ClosedOnExit):
         """
         with self._lock:
             test = self.saved_test if self_test is None else self_test
-            contents = self._contents
+            contents = self.contents
             if explanation is not None:
                 contents = replace(contents, explanation=explanation)
             save_artifact(contents, self.provenance, path, test, format)
@@ -362,11 +362,11 @@ class Executable(ClosedOnExit):
             self._is_closed = True
             for device in self._devices:
                 closing.callback(device.close)  # after the kernels: a stack calls the last first
-            for kernel in self._contents.kernels:
+            for kernel in self.contents.kernels:
                 if isinstance(kernel, ClosableKernel):
                     closing.callback(kernel.close)  # each, even if another one fails
-            self._contents = replace(
-                self._contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
+            self.contents = replace(
+                self.contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
             )
             self.__dict__.pop("provenance", None)
             del self._entries, self._named, self._devices
@@ -386,7 +386,7 @@ class Executable(ClosedOnExit):
     def _new_runner(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], recorder: Recorder | None = None
     ) -> Runner:
-        return new_runner(plan, kernels, self._contents.constants, self._devices, recorder)
+        return new_runner(plan, kernels, self.contents.constants, self._devices, recorder)
 
     def _prepare(self) -> None:
         """Raise if it is closed, and make a new runner in a forked child; the caller holds the lock."""

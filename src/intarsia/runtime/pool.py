@@ -13,6 +13,10 @@ from typing import Any, Final
 
 from intarsia.runtime.call_queue import CallCounts, CallQueue, WaitingCall, call_args
 from intarsia.runtime.executable import Executable
+from intarsia.runtime.input_check import InputCheck
+from intarsia.runtime.joined_calls import batch_key, joining_complaint, run_joined
+from intarsia.runtime.output_check import structured
+from intarsia.runtime.stream_choice import StreamChoice
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import UsageError
 from intarsia.support.forks import reset_in_children
@@ -31,32 +35,40 @@ class Pool(ClosedOnExit):
 
     Args:
         executable: A program; it stays open, and may be called beside the pool.
-        streams: Number of calls that run at the same time; by default as many as there are cores for.
-        threads: Number of threads of each stream.
+        streams: Number of calls that run at the same time; by default what `intarsia tune` has measured
+            as the best for the program, else as many as there are cores for.
+        threads: Number of threads of each stream; by default the measured number, else 1.
+        batch: Number of items up to which waiting calls are run as one; 1 for no joining. Items must not
+            depend on one another. By default the measured number, else 1.
         most_waiting: Maximum number of calls in the queue; by default 64 for each stream.
         clock: Function that returns the time in seconds, for deadlines.
 
     Raises:
         CompileError: A toolchain cannot run a kernel on so many threads.
-        UsageError: A number is not positive, or the executable is closed.
+        UsageError: A number is not positive, calls cannot be joined, or the executable is closed.
     """
 
     def __init__(
         self,
         executable: Executable,
         streams: int | None = None,
-        threads: int = 1,
+        threads: int | None = None,
+        batch: int | None = None,
         *,
         most_waiting: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        count = max(usable_cores(Path("/")) // max(threads, 1), 1) if streams is None else streams
-        self.most_waiting = _WAITING_PER_STREAM * count if most_waiting is None else most_waiting
-        if self.most_waiting < 1:
-            raise UsageError(f"most_waiting is {self.most_waiting}, expected 1 or more")
-        self.streams, self.threads = count, threads
+        self.choice = _choose(executable.plan.streams, streams, threads, batch)
+        waiting = _WAITING_PER_STREAM * max(self.choice.streams, self.choice.batch)
+        self.most_waiting = waiting if most_waiting is None else most_waiting
+        for name, number in (("most_waiting", self.most_waiting), ("batch", self.choice.batch)):
+            if number < 1:
+                raise UsageError(f"{name} is {number}, expected 1 or more")
+        if self.choice.batch > 1 and (complaint := joining_complaint(executable.plan)):
+            raise UsageError(complaint, help="leave out batch, or export the model with a dynamic batch")
         self._clock = clock
-        self._clones = executable.clones(count, threads)
+        self._accept = InputCheck(executable.plan.inputs, executable.plan.dim_ranges).accept
+        self._clones = executable.clones(self.choice.streams, self.choice.threads)
         self._lock = threading.Lock()
         self._open()
         reset_in_children(self)
@@ -88,6 +100,7 @@ class Pool(ClosedOnExit):
             wait: Whether this method waits while the queue is full.
 
         Raises:
+            InputError: An input does not fit, if calls are joined; else the future fails with it.
             PoolFullError: The queue is full, and `wait` is False.
             PoolClosedError: The pool is closed.
         """
@@ -129,11 +142,15 @@ class Pool(ClosedOnExit):
         self._finalizer()
 
     def __repr__(self) -> str:
-        return f"Pool({self._clones[0]!r}, streams={self.streams}, threads={self.threads})"
+        choice = self.choice
+        return f"Pool({self._clones[0]!r}, {choice.streams}, {choice.threads}, {choice.batch})"
 
     def _put(self, inputs: object, timeout: float | None, wait: bool) -> WaitingCall:
         deadline = None if timeout is None else self._clock() + timeout
         call = WaitingCall(call_args(inputs), deadline)
+        if self.choice.batch > 1:  # what is joined is checked before, so that an error is that of its client
+            checked = self._accept(call.args, {})
+            call.args, call.key = checked, batch_key(checked)
         self._start_threads()  # before the call is put: a pool that is closed meanwhile runs it
         self._queue.put(call, wait)
         return call
@@ -147,7 +164,7 @@ class Pool(ClosedOnExit):
             threads = [
                 threading.Thread(
                     target=_run_stream,
-                    args=(self._queue, clone),
+                    args=(self._queue, clone, self.choice.batch),
                     name=f"intarsia-stream-{number}",
                     daemon=True,
                 )
@@ -158,19 +175,50 @@ class Pool(ClosedOnExit):
                 thread.start()
 
 
-def _run_stream(queue: CallQueue, executable: Executable) -> None:
+def _choose(
+    measured: StreamChoice | None, streams: int | None, threads: int | None, batch: int | None
+) -> StreamChoice:
+    """Return the numbers of a pool: those given, those measured for the program, or those of this machine."""
+    if measured is not None and streams is None and threads is None and batch is None:
+        return measured
+    threads = 1 if threads is None else threads
+    if streams is None:
+        streams = max(usable_cores(Path("/")) // max(threads, 1), 1)
+    return StreamChoice(streams, threads, 1 if batch is None else batch)
+
+
+def _run_stream(queue: CallQueue, executable: Executable, most_items: int) -> None:
     """Run calls until the queue is closed."""
-    while (call := queue.take()) is not None:
-        try:
-            result = executable(*call.args)
-        except BaseException as error:  # whatever it is belongs to the client, and the stream goes on
-            queue.end(has_failed=True)
-            call.future.set_exception(error)
-        else:
-            queue.end(has_failed=False)
-            call.future.set_result(result)
-            del result
-        del call  # an idle stream keeps no array alive
+    while calls := queue.take(most_items):
+        if len(calls) == 1 or not _run_as_one(queue, executable, calls):
+            for call in calls:
+                _run(queue, executable, call)
+                del call  # an idle stream keeps no array alive
+        del calls
+
+
+def _run(queue: CallQueue, executable: Executable, call: WaitingCall) -> None:
+    try:
+        result = executable(*call.args)
+    except BaseException as error:  # whatever it is belongs to the client, and the stream goes on
+        queue.end(has_failed=True)
+        call.future.set_exception(error)
+    else:
+        queue.end(has_failed=False)
+        call.future.set_result(result)
+
+
+def _run_as_one(queue: CallQueue, executable: Executable, calls: Sequence[WaitingCall]) -> bool:
+    """Run calls as one; False if that fails: then each runs by itself, and gets an error of its own."""
+    try:
+        results = run_joined(executable.run_flat, [call.args for call in calls])
+    except Exception:
+        return False
+    structure = executable.plan.output_structure
+    for call, result in zip(calls, results, strict=True):
+        queue.end(has_failed=False)
+        call.future.set_result(structured(structure, result))
+    return True
 
 
 def _end(queue: CallQueue, threads: Sequence[threading.Thread], clones: Sequence[Executable]) -> None:
