@@ -16,6 +16,7 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.input_check import InputCheck
 from intarsia.runtime.joined_calls import batch_key, joining_complaint, run_joined
 from intarsia.runtime.output_check import structured
+from intarsia.runtime.plan import TensorInfo
 from intarsia.runtime.stream_choice import StreamChoice
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import UsageError
@@ -86,6 +87,11 @@ class Pool(ClosedOnExit):
         self._threads: list[threading.Thread] = []
         # Threads refer to the queue and not to the pool, so that a pool that is dropped ends them.
         self._finalizer = weakref.finalize(self, _end, self._queue, self._threads, self._clones)
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """Name and type of each input."""
+        return self._clones[0].inputs
 
     def submit(self, inputs: object, *, timeout: float | None = None, wait: bool = True) -> Future[Any]:
         """Send a call, and return the future of what `Executable.__call__` returns.
