@@ -9,6 +9,8 @@ SLOW_WORKERS ?= 3
 PROCESSES_WORKERS ?= 3
 ISA ?= znver3
 EFFORT ?= full
+FUZZ_RUNS ?= 2000
+FUZZ_SEED ?= 0
 TORCH := .torch
 AARCH64 := .aarch64
 CORPUS := .corpus
@@ -18,7 +20,7 @@ SERVING := .serving
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all coverage check format bench backend isa aarch64 torch serving corpus corpus-page processes slow docs wheels lock clean
+.PHONY: help demo test test-all coverage check format bench backend isa aarch64 torch serving fuzz corpus corpus-page processes slow docs wheels lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -102,6 +104,9 @@ corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with 
 
 corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
 	$(BIN)/python -m corpus.check_corpus --write
+
+fuzz: $(READY) ## Fuzz every reader of files, texts and requests: FUZZ_RUNS=2000 mutations of each kind, FUZZ_SEED=0
+	$(BIN)/python -m checks.fuzz --runs $(FUZZ_RUNS) --seed $(FUZZ_SEED)
 
 processes: $(READY) ## Run the tests that start many processes
 	$(BIN)/pytest -n $(PROCESSES_WORKERS) --dist worksteal -m 'processes and not slow'
