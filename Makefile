@@ -9,15 +9,18 @@ SLOW_WORKERS ?= 3
 PROCESSES_WORKERS ?= 3
 ISA ?= znver3
 EFFORT ?= full
+FUZZ_RUNS ?= 2000
+FUZZ_SEED ?= 0
 TORCH := .torch
 AARCH64 := .aarch64
 CORPUS := .corpus
+SERVING := .serving
 
 # Tests start hundreds of Python processes; without bytecode on disk each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all coverage check format bench backend isa aarch64 torch corpus corpus-page processes slow docs wheels lock clean
+.PHONY: help demo test test-all coverage check format bench backend isa aarch64 torch serving fuzz corpus corpus-page processes slow docs wheels lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -83,6 +86,14 @@ torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain and a front do
 		tests/unit/driver/test_import_model.py tests/unit/toolchain/test_*.py \
 		'tests/docs/test_pages_run.py::test_the_code_prints_what_the_page_shows[docs/guide/compile_a_pytorch_model.md]'
 
+$(SERVING)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SERVING)
+	$(SERVING)/bin/python -m pip install --quiet --editable '.[onnxruntime,native,serving]' pytest hypothesis
+	@touch $@
+
+serving: $(SERVING)/.ready ## Test artifacts behind KServe's server, in an environment of its own
+	$(SERVING)/bin/python -m pytest tests/unit/serving
+
 $(CORPUS)/.ready: $(READY) corpus/constraints.txt
 	$(PYTHON) -m venv $(CORPUS)
 	$(CORPUS)/bin/python -m pip install --quiet --no-compile --requirement corpus/constraints.txt
@@ -93,6 +104,9 @@ corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with 
 
 corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
 	$(BIN)/python -m corpus.check_corpus --write
+
+fuzz: $(READY) ## Fuzz every reader of files, texts and requests: FUZZ_RUNS=2000 mutations of each kind, FUZZ_SEED=0
+	$(BIN)/python -m checks.fuzz --runs $(FUZZ_RUNS) --seed $(FUZZ_SEED)
 
 processes: $(READY) ## Run the tests that start many processes
 	$(BIN)/pytest -n $(PROCESSES_WORKERS) --dist worksteal -m 'processes and not slow'
@@ -130,4 +144,4 @@ lock: ## Write constraints.txt anew from the newest versions
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-lock $(TORCH) $(CORPUS) $(AARCH64) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-lock $(TORCH) $(SERVING) $(CORPUS) $(AARCH64) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

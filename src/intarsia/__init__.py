@@ -7,8 +7,8 @@
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
     exe = intarsia.load("model.intarsia")      a saved one
 
-Without the compiler (the wheel intarsia-runtime), load, Executable, Target, VirtualDevice and to_dlpack are
-there.
+Without the compiler (the wheel intarsia-runtime), load, Executable, Pool, Target, VirtualDevice and to_dlpack
+are there.
 """
 
 # Names are loaded when they are first used. `build` and `tune` are bound at once, because the packages of the
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
+    from intarsia.runtime.pool import Pool
     from intarsia.target import Target, VirtualDevice
     from intarsia.toolchain import targets
     from intarsia.transform import PassContext, Sequential, get_pass, load_pass_sequence
@@ -50,6 +51,7 @@ _HOMES = {
     "ImportLimits": "intarsia.frontend.onnx",
     "InferenceSession": "intarsia.driver.inference_session",
     "PassContext": "intarsia.transform",
+    "Pool": "intarsia.runtime.pool",
     "Sequential": "intarsia.transform",
     "Target": "intarsia.target",
     "TuneResult": "intarsia.driver.result",
@@ -76,6 +78,7 @@ __all__ = [
     "ImportLimits",
     "InferenceSession",
     "PassContext",
+    "Pool",
     "Sequential",
     "Target",
     "TuneResult",
@@ -98,6 +101,6 @@ __all__ = [
 ]
 
 if not _HAS_COMPILER:
-    __all__ = ["Executable", "Target", "VirtualDevice", "__version__", "load", "to_dlpack"]
+    __all__ = ["Executable", "Pool", "Target", "VirtualDevice", "__version__", "load", "to_dlpack"]
 
 __getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -106,7 +106,11 @@ import intarsia as ia
 
 x = np.load("x.npy")
 exe = ia.load("mnist.intarsia", locked=True)  # locked: what is compiled in the artifact fits
+with ia.Pool(exe, streams=2, threads=1) as pool:
+    results = [future.result() for future in [pool.submit(x) for _ in range(8)]]
+assert all(np.array_equal(result, results[0]) for result in results)
 np.save("y.npy", exe(x))
+assert np.allclose(np.load("y.npy"), results[0], atol=1e-5)
 profile = exe.profile(x)
 compiler = [name for name in ("onnx", "llvmlite", "ml_dtypes", "safetensors", "lark") if name in sys.modules]
 public = [name for name in dir(ia) if not name.startswith("__")]
@@ -114,7 +118,7 @@ print(json.dumps([compiler, public, "conv_relu" in str(profile)]))
 """
     done = run(python, "-c", code, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    expected: list[Any] = [[], ["Executable", "Target", "VirtualDevice", "load", "to_dlpack"], True]
+    expected: list[Any] = [[], ["Executable", "Pool", "Target", "VirtualDevice", "load", "to_dlpack"], True]
     assert json.loads(done.stdout) == expected
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.asarray(exe(X)))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.result_table import html_table
+from intarsia.driver.stream_search.stream_record import StreamRecord
 from intarsia.report.explanation import Explanation
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
@@ -41,6 +42,7 @@ class TuneResult:
         schedules: Native kernels with a schedule search, those with the most time first.
         finished_at: Unix time in seconds of the earlier run that this result repeats, or None. The winner
             was built again and verified, but nothing was measured.
+        streams: Programs in pools under load, the chosen one first; none for the objective "latency".
     """
 
     model: str
@@ -56,6 +58,7 @@ class TuneResult:
     stopped: bool = False
     schedules: tuple[ScheduleRow, ...] = ()
     finished_at: float | None = None
+    streams: tuple[StreamRecord, ...] = ()
 
     @property
     def chosen(self) -> CandidateRecord:
@@ -123,6 +126,7 @@ class TuneResult:
             "chosen": self.chosen.name,
             "candidates": [record.to_json() for record in self.candidates],
             "schedules": [row.to_json() for row in self.schedules],
+            "streams": [record.to_json() for record in self.streams],
             "search": to_plain(self.explanation.search),
             "losses": to_plain(self.explanation.losses),
             "reference": self.reference,

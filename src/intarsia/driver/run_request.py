@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from intarsia.driver.dynamic_mode import DynamicMode
+from intarsia.driver.stream_search.objective import LoadOptions, Objective
 from intarsia.driver.tune_options import TuneOptions
 from intarsia.measure.sizes.dim_sizes import DimSizes
 from intarsia.report.run_records import RunRequest
@@ -53,7 +54,15 @@ def _switches(options: TuneOptions) -> Iterator[tuple[str, object]]:
     yield "until-proven", options.until_proven
     yield "locked", options.locked
     yield "plan", options.plan
+    yield from _load_flags(options.load)
     yield "dynamic", None if options.mode is DynamicMode.EAGER else options.mode.value
+
+
+def _load_flags(load: LoadOptions) -> Iterator[tuple[str, object]]:
+    if load.objective is not Objective.LATENCY:
+        yield "objective", load.objective.value
+        yield "concurrency", load.concurrency
+        yield "batch", "{}..{}".format(*load.batches)
 
 
 def _budget_text(budget: str | float) -> str:

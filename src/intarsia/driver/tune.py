@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from intarsia.driver.progress import Progress
     from intarsia.driver.quantisation import CalibrationArgument
     from intarsia.driver.result import TuneResult
+    from intarsia.driver.stream_search.objective import Objective
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
     from intarsia.measure.sizes.dim_sizes import SizesArgument
@@ -63,6 +64,9 @@ def tune(
     dynamic: DynamicMode | str = "eager",
     plan: Path | None = None,
     locked: bool = False,
+    objective: Objective | str = "latency",
+    concurrency: int | None = None,
+    batch: str | int | tuple[int, int] = 1,
     on_progress: Callable[[Progress], object] | None = None,
     on_note: Callable[[str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -122,6 +126,13 @@ def tune(
         plan: Plan file of an earlier run. If it exists, the plan is a candidate, and the search continues
             from it; the winner is written to the file.
         locked: Whether to build and verify the plan as it is, without search, race and database.
+        objective: "latency" of one call on all threads; "throughput", requests per second of many clients; or
+            "p99", the latency that 99 % of their requests stay within. For the latter two programs are found
+            on one thread, and then measured in pools of streams, threads and batches with a part of the
+            budget; the artifact contains the best numbers, and `intarsia.Pool` uses them.
+        concurrency: Number of requests under way at saturation; None for 4 for each core.
+        batch: Number of items, or range of it ("1..16"), of calls that are run as one, for models with a
+            symbolic batch.
         on_progress: Function that is called with each progress event.
         on_note: Function that is called with notes, for example that another process keeps this machine busy.
         should_stop: Function that is called repeatedly; true ends the run with the measurements so far.
@@ -138,10 +149,15 @@ def tune(
         DatabaseError: A measurement cannot be stored.
     """
     start = time.perf_counter()
+    from intarsia.driver.stream_search.objective import LoadOptions, Objective, read_batches, read_objective
     from intarsia.driver.tune_options import RunCallbacks, TuneOptions
     from intarsia.driver.tuning_job import TuningJob
 
+    load = LoadOptions(read_objective(objective), concurrency, read_batches(batch))
+    if load.objective is not Objective.LATENCY and threads is None:
+        threads = 1  # streams of one thread get the most out of the cores, mostly
     options = TuneOptions(
+        load=load,
         budget=budget,
         trials=trials,
         targets=targets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from intarsia.driver.accuracy import Accuracy
 from intarsia.driver.budget import parse_budget
@@ -13,12 +13,16 @@ from intarsia.driver.dynamic_mode import DynamicMode, read_dynamic
 from intarsia.driver.plans import refuse_choices
 from intarsia.driver.progress import Progress
 from intarsia.driver.quantisation import CalibrationArgument, ErrorBudget, check_quantisation
+from intarsia.driver.stream_search.objective import LoadOptions, Objective
 from intarsia.driver.tuning_history import refuse_searches
 from intarsia.measure.sizes.dim_sizes import SizesArgument
 from intarsia.support.callbacks import never, silent
 from intarsia.target import Target
 from intarsia.transform import Pass
 from intarsia.tune.quantise.output_error import Metric
+
+STREAM_SHARE: Final = 0.3
+"""Share of the budget for measurements under load, if the objective needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class TuneOptions:
         dynamic: Mode of specializing for sizes of symbolic dimensions.
         plan: Plan file, or None.
         locked: Whether to build the plan as it is.
+        load: Objective, and the load that it is measured under.
 
     Raises:
         UsageError: The budget or the mode cannot be read, or options contradict each other.
@@ -94,6 +99,7 @@ class TuneOptions:
     dynamic: DynamicMode | str = DynamicMode.EAGER
     plan: Path | None = None
     locked: bool = False
+    load: LoadOptions = field(default_factory=LoadOptions)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dynamic", self.mode)
@@ -117,6 +123,12 @@ class TuneOptions:
     def seconds(self) -> float:
         """The budget in seconds."""
         return parse_budget(self.budget)
+
+    @property
+    def stream_seconds(self) -> float:
+        """The part of the budget for measurements under load."""
+        is_loaded = self.load.objective is not Objective.LATENCY and not self.locked
+        return self.seconds * STREAM_SHARE if is_loaded else 0.0
 
     @property
     def mode(self) -> DynamicMode:

@@ -20,6 +20,7 @@ from intarsia.driver.shape_samples import shapes_of, sized_program
 from intarsia.driver.stage_clock import StageClock
 from intarsia.driver.tune_options import RunCallbacks, TuneOptions
 from intarsia.driver.tune_run import TuneRun
+from intarsia.driver.tune_streams import tune_streams
 from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory
 from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
 from intarsia.frontend.onnx import import_notes
@@ -154,11 +155,15 @@ class TuningJob:
                 history.keep(module, result.plan)
             if options.plan is not None:
                 result.plan.write(options.plan)
+        if options.stream_seconds and not result.stopped:
+            report(Progress(TuneStage.RACE))
+            should_stop = self.callbacks.should_stop
+            result = tune_streams(result, module, options.load, options.stream_seconds, should_stop)
         return result
 
     def _decisions(self, targets: Sequence[Target], passes: Sequence[Pass], plan: Plan | None) -> _Decisions:
         """Return what the run decides, with the time for a requested search of schedules apart."""
-        options, seconds = self.options, self.options.seconds
+        options, seconds = self.options, self.options.seconds - self.options.stream_seconds
         if options.locked:
             return _Decisions(targets, passes, plan, seconds, is_locked=True)
         share = seconds * SCHEDULE_SHARE if options.requests_schedules else None

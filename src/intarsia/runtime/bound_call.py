@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from intarsia.runtime.kernel import Array
+from intarsia.runtime.entry_points import EntryPoints
+from intarsia.runtime.kernel import Array, Value
+from intarsia.runtime.output_check import copy_results
+from intarsia.runtime.plan import TensorInfo
+from intarsia.runtime.straight_line import StraightLine
 
 Run = Callable[[], None]
 
@@ -32,3 +36,21 @@ class BoundCall:
             UsageError: The executable is closed.
         """
         self._run()
+
+
+def bound_steps(
+    outputs: Sequence[TensorInfo], entries: EntryPoints, inputs: Sequence[Value], buffers: Sequence[Array]
+) -> Sequence[Callable[[], object]]:
+    """Return functions that run a program in this order; only one of them may run at a time.
+
+    Args:
+        outputs: Outputs of the program.
+        entries: Entry points of the program.
+        inputs: Inputs that were checked.
+        buffers: Buffers of the outputs, which were checked.
+    """
+    runner = entries.of(inputs).runner
+    steps = runner.bind(inputs, buffers) if isinstance(runner, StraightLine) else None
+    if steps is not None:
+        return steps
+    return [lambda: copy_results(outputs, runner.run_into(inputs, buffers), buffers)]

@@ -11,27 +11,25 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self
 
-import numpy as np
-
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_save import save_artifact
-from intarsia.runtime.bound_call import BoundCall
+from intarsia.runtime.bound_call import BoundCall, bound_steps
+from intarsia.runtime.clones import clone_parts
 from intarsia.runtime.contents import Contents
 from intarsia.runtime.counting_runs import with_counters
 from intarsia.runtime.devices.device import Device
 from intarsia.runtime.devices.open_devices import devices_of
-from intarsia.runtime.entry_points import EntryPoint, EntryPoints
+from intarsia.runtime.entry_points import EntryPoints
 from intarsia.runtime.input_check import InputCheck, refuse_converted
 from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.runtime.output_check import accept_outputs, check_result_shape, new_outputs, structured
+from intarsia.runtime.output_check import accept_outputs, copy_results, new_outputs, structured
 from intarsia.runtime.plan import ExecutionPlan, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile
 from intarsia.runtime.profiling_runs import ProfilingRuns
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.runners import Runner, new_runner
 from intarsia.runtime.self_test import SelfTest, largest_error
-from intarsia.runtime.straight_line import StraightLine
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
 from intarsia.runtime.token_sequence import TokenSequence
@@ -43,9 +41,9 @@ from intarsia.support.forks import reset_in_children
 class Executable(ClosedOnExit):
     """A compiled program, called like a function on arrays.
 
-    It is safe to call from several threads: the calls run one after the other. As a context manager it closes
-    itself. It is pickled and copied as the artifact that `save` would write; a copy has kernels and memory of
-    its own.
+    It is safe to call from several threads: the calls run one after the other, and those of a `clone` beside
+    them. As a context manager it closes itself. It is pickled and copied as the artifact that `save` would
+    write; a copy has kernels and memory of its own.
 
     Args:
         plan: Steps of the program in their order.
@@ -72,7 +70,7 @@ class Executable(ClosedOnExit):
         given = Provenance() if provenance is None else provenance
         make_provenance = (lambda: given) if isinstance(given, Provenance) else given
         names = [f"kernel{i}" for i in range(len(kernels))] if kernel_names is None else kernel_names
-        self._contents = Contents(
+        self.contents = Contents(
             plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test, explanation
         )
         self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
@@ -91,40 +89,40 @@ class Executable(ClosedOnExit):
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
         """Name and type of each input."""
-        return self._contents.plan.inputs
+        return self.contents.plan.inputs
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
         """Name and type of each output."""
-        return self._contents.plan.outputs
+        return self.contents.plan.outputs
 
     @property
     def plan(self) -> ExecutionPlan:
         """The steps of the program in their order."""
-        return self._contents.plan
+        return self.contents.plan
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The compiled functions; a UsageError once it is closed."""
         self._refuse_if_closed()
-        return self._contents.kernels
+        return self.contents.kernels
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
         """A name for each kernel."""
-        return self._contents.kernel_names
+        return self.contents.kernel_names
 
     @property
     def saved_test(self) -> SelfTest | None:
         """The inputs and right outputs that `self_test` uses, if any; a UsageError once it is closed."""
         self._refuse_if_closed()
-        return self._contents.self_test
+        return self.contents.self_test
 
     @cached_property
     def provenance(self) -> Provenance:
         """The origin of the program; a UsageError once it is closed."""
         self._refuse_if_closed()
-        return self._contents.make_provenance()
+        return self.contents.make_provenance()
 
     @property
     def program(self) -> str:
@@ -146,7 +144,7 @@ class Executable(ClosedOnExit):
             ExecutionError: A kernel failed.
             UsageError: It is closed.
         """
-        return structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
+        return structured(self.contents.plan.output_structure, self.run_flat(*args, **named))
 
     def run_flat(self, /, *args: object, **named: object) -> list[Value]:
         """Run the program and return its results as a flat list, in the order of `outputs`."""
@@ -175,7 +173,8 @@ class Executable(ClosedOnExit):
         buffers = accept_outputs(self.outputs, outputs, checked := self._check.accept(args, named))
         with self._lock:
             self._prepare()
-            self._run_into(self._entries.of(checked), checked, buffers)
+            results = self._entries.of(checked).runner.run_into(checked, buffers)
+            copy_results(self.outputs, results, buffers)
 
     def bind(
         self,
@@ -203,34 +202,36 @@ class Executable(ClosedOnExit):
             self._prepare()
             infos = self._entries.of(checked).plan.outputs
             buffers = accept_outputs(infos, new_outputs(infos) if outputs is None else outputs, checked)
-            bound_for, steps = self._entries, self._bound_steps(checked, buffers)
+            bound_for, steps = self._entries, bound_steps(self.outputs, self._entries, checked, buffers)
 
         def run() -> None:
             nonlocal bound_for, steps
             with self._lock:
                 self._prepare()
                 if bound_for is not self._entries:  # in a forked child
-                    bound_for, steps = self._entries, self._bound_steps(checked, buffers)
+                    bound_for = self._entries
+                    steps = bound_steps(self.outputs, bound_for, checked, buffers)
                 for step in steps:
                     step()
 
         return BoundCall(run, buffers)
 
-    def _bound_steps(
-        self, inputs: Sequence[Value], buffers: Sequence[Array]
-    ) -> Sequence[Callable[[], object]]:
-        """Return functions that run the program in this order; the caller holds the lock."""
-        entry = self._entries.of(inputs)
-        steps = entry.runner.bind(inputs, buffers) if isinstance(entry.runner, StraightLine) else None
-        return [partial(self._run_into, entry, inputs, buffers)] if steps is None else steps
+    def clone(self, threads: int | None = None) -> Executable:
+        """Return an executable on the same weights and code, with memory of its own, to be called meanwhile.
 
-    def _run_into(self, entry: EntryPoint, inputs: Sequence[Value], buffers: Sequence[Array]) -> None:
-        """Run with results in buffers that were checked; the caller holds the lock."""
-        results = entry.runner.run_into(inputs, buffers)
-        for info, result, buffer in zip(self.outputs, results, buffers, strict=True):
-            if result is not buffer:
-                check_result_shape(info, result, buffer)
-                np.copyto(buffer, result)  # type: ignore[arg-type]  # accept_outputs lets only tensors through
+        Args:
+            threads: Number of threads of its kernels; None for the threads of this one's, which they share.
+
+        Raises:
+            CompileError: A toolchain cannot run a kernel on so many threads.
+            UsageError: It is closed.
+        """
+        return self.clones(1, threads)[0]
+
+    def clones(self, count: int, threads: int | None = None) -> list[Executable]:
+        """As `clone`, several at once: only those share what an engine divides among its streams."""
+        self._refuse_if_closed()
+        return [Executable(**parts) for parts in clone_parts(self.contents, count, threads)]
 
     def start_sequence(self, batch: int = 1) -> TokenSequence:
         """Start a sequence of tokens, which keeps the cache of the program between calls.
@@ -333,7 +334,7 @@ class Executable(ClosedOnExit):
         """Write the artifact: everything that is needed to run the program here or on another machine.
 
         Args:
-            path: Path of the artifact; an existing artifact is replaced.
+            path: Path of the artifact, which is replaced.
             self_test: Inputs with their right outputs; default: those of the executable.
             explanation: Reasons for the build as text; default: those of the executable.
             format: Zip file or folder; default: a folder if `path` ends with "/" or is one.
@@ -344,7 +345,7 @@ class Executable(ClosedOnExit):
         """
         with self._lock:
             test = self.saved_test if self_test is None else self_test
-            contents = self._contents
+            contents = self.contents
             if explanation is not None:
                 contents = replace(contents, explanation=explanation)
             save_artifact(contents, self.provenance, path, test, format)
@@ -353,8 +354,7 @@ class Executable(ClosedOnExit):
         """Release kernels, buffers and constants, after a call that is under way; closing again does nothing.
 
         The description of the plan stays (`inputs`, `outputs`, `plan`, `kernel_names`); any other use raises
-        a
-        UsageError.
+        a UsageError.
         """
         with self._lock, ExitStack() as closing:
             if self._is_closed:
@@ -362,11 +362,11 @@ class Executable(ClosedOnExit):
             self._is_closed = True
             for device in self._devices:
                 closing.callback(device.close)  # after the kernels: a stack calls the last first
-            for kernel in self._contents.kernels:
+            for kernel in self.contents.kernels:
                 if isinstance(kernel, ClosableKernel):
                     closing.callback(kernel.close)  # each, even if another one fails
-            self._contents = replace(
-                self._contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
+            self.contents = replace(
+                self.contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
             )
             self.__dict__.pop("provenance", None)
             del self._entries, self._named, self._devices
@@ -386,7 +386,7 @@ class Executable(ClosedOnExit):
     def _new_runner(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], recorder: Recorder | None = None
     ) -> Runner:
-        return new_runner(plan, kernels, self._contents.constants, self._devices, recorder)
+        return new_runner(plan, kernels, self.contents.constants, self._devices, recorder)
 
     def _prepare(self) -> None:
         """Raise if it is closed, and make a new runner in a forked child; the caller holds the lock."""

@@ -143,6 +143,24 @@ class ClosableKernel(Protocol):
         """Release sessions, buffers and shared weights; `run` and `blob` raise a UsageError from now on."""
 
 
+@runtime_checkable
+class ClonableKernel(Protocol):
+    """A kernel that others can share weights and code with."""
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[Kernel]:
+        """Return kernels for the same source that may run at the same time as this one and one another.
+
+        Args:
+            count: Number of kernels, 1 or more.
+            threads: Number of threads of each kernel, which it shares with no other; None for those of this
+                kernel, which all of them share.
+
+        Raises:
+            CompileError: The toolchain cannot run the source on so many threads.
+            UsageError: The kernel is closed.
+        """
+
+
 class KernelLoader(Protocol):
     """The part of a toolchain that a saved artifact needs."""
 

@@ -63,6 +63,18 @@ def structured(structure: Structure, flat: Sequence[Value]) -> object:
     return tuple(structured(part, flat) for part in structure)
 
 
+def copy_results(infos: Sequence[TensorInfo], results: Sequence[Value], buffers: Sequence[Array]) -> None:
+    """Copy the results that were not computed in their buffers.
+
+    Raises:
+        InputError: A result has another shape than its buffer.
+    """
+    for info, result, buffer in zip(infos, results, buffers, strict=True):
+        if result is not buffer:
+            check_result_shape(info, result, buffer)
+            np.copyto(buffer, result)  # type: ignore[arg-type]  # accept_outputs lets only tensors through
+
+
 def check_result_shape(info: TensorInfo, result: Value, buffer: Array) -> None:
     """Refuse to copy a result into a buffer of another shape.
 

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from intarsia.ir.cache import Cache
 from intarsia.ir.dim_range import DimRange
+from intarsia.runtime.stream_choice import StreamChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ class ExecutionPlan:
             none.
         variants: Blocks that are run in place of "main" at some sizes.
         cache: States that a sequence of tokens keeps between calls, for the step of a decoder.
+        streams: Streams, threads and batch of a pool that were measured as the best.
     """
 
     blocks: dict[str, PlanBlock]
@@ -205,6 +207,7 @@ class ExecutionPlan:
     dim_ranges: Mapping[str, DimRange] = field(default_factory=dict)
     variants: tuple[PlanVariant, ...] = ()
     cache: Cache | None = None
+    streams: StreamChoice | None = None
 
 
 Structure: TypeAlias = "int | tuple[Structure, ...]"

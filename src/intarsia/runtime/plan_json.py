@@ -5,6 +5,7 @@ Fields of devices are written only for plans with devices, which need format ver
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Final
 
 from intarsia.ir.cache import Cache, CacheState
@@ -22,6 +23,7 @@ from intarsia.runtime.plan import (
     TensorInfo,
 )
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
+from intarsia.runtime.stream_choice import StreamChoice
 from intarsia.support.errors import ArtifactError
 
 _MOST_DEPTH: Final = 100
@@ -37,6 +39,7 @@ def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
         | ({"dim_ranges": ranges} if ranges else {})
         | ({"variants": [_variant_to_json(item) for item in plan.variants]} if plan.variants else {})
         | ({"cache": _cache_to_json(plan.cache)} if plan.cache else {})
+        | ({"streams": asdict(plan.streams)} if plan.streams else {})
         | {
             "inputs": [info_to_json(info) for info in plan.inputs],
             "outputs": [info_to_json(info) for info in plan.outputs],
@@ -65,6 +68,7 @@ def plan_from_json(record: Record) -> ExecutionPlan:
         _dim_ranges(record.record("dim_ranges")) if "dim_ranges" in record.keys() else {},  # noqa: SIM118  # as above
         record.read_list("variants", _variant_from_json) if "variants" in record.keys() else (),  # noqa: SIM118  # as above
         _cache_from_json(record.record("cache")) if "cache" in record.keys() else None,  # noqa: SIM118  # as above
+        _streams_from_json(record.record("streams")) if "streams" in record.keys() else None,  # noqa: SIM118  # as above
     )
 
 
@@ -104,6 +108,13 @@ def _dim_ranges(record: Record) -> dict[str, DimRange]:
             raise unexpected(record.path_to(name), [low, high], "a range that is not empty")
         ranges[name] = DimRange(low, high)
     return ranges
+
+
+def _streams_from_json(record: Record) -> StreamChoice:
+    choice = StreamChoice(record.count("streams"), record.count("threads"), record.count("batch"))
+    if not choice.is_possible:
+        raise unexpected(record.path_to("streams"), choice.streams, "numbers from 1 to what a machine has")
+    return choice
 
 
 def _cache_to_json(cache: Cache) -> dict[str, object]:

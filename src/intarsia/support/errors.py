@@ -25,6 +25,10 @@
     │   ├── UnknownRelocationError        object code that only LLVM can load (object_code.relocation)
     │   └── ForbiddenSymbolError          object code with a forbidden call (object_code.process_symbols)
     ├── ExecutionError                1   a kernel failed at run time
+    ├── CallRefusedError              1   a call of a pool that does not run
+    │   ├── PoolFullError                 too many calls wait already
+    │   ├── DeadlineError                 its time was up before it could begin
+    │   └── PoolClosedError               the pool is closed
     ├── VerificationError             4   a result differs from the reference
     ├── TooSlowError                  5   slower than the user required
     ├── DatabaseError                 6   measurements that cannot be read or kept
@@ -146,6 +150,26 @@ class ArtifactError(IntarsiaError):
 @dataclass(eq=False)
 class ExecutionError(IntarsiaError):
     """A kernel failed while running."""
+
+
+@dataclass(eq=False)
+class CallRefusedError(IntarsiaError):
+    """A call of a pool that does not run; nothing of it was computed."""
+
+
+@dataclass(eq=False)
+class PoolFullError(CallRefusedError):
+    """So many calls wait that another one is refused."""
+
+
+@dataclass(eq=False)
+class DeadlineError(CallRefusedError):
+    """The time within which a call was to begin is up."""
+
+
+@dataclass(eq=False)
+class PoolClosedError(CallRefusedError):
+    """A call of a pool that is closed, or that was closed while the call waited."""
 
 
 @dataclass(eq=False)

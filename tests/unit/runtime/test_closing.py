@@ -70,7 +70,7 @@ def test_closing_lets_go_of_kernels_buffers_and_constants() -> None:
     runner: Any = exe._entries.main.runner
     gone: list[Callable[[], object]] = [
         ref(exe.kernels[0]),
-        ref(exe._contents.constants[0]),
+        ref(exe.contents.constants[0]),
         ref(runner._buffers.arena),
         ref(runner),
     ]

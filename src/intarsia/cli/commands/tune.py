@@ -26,6 +26,7 @@ from intarsia.cli.arguments.options import (
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Report
 from intarsia.driver.dynamic_mode import DynamicMode
+from intarsia.driver.stream_search.objective import Objective
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -166,6 +167,22 @@ def tune(
         bool,
         typer.Option("--locked", help="Build and verify the plan only, without search and comparison."),
     ] = False,
+    objective: Annotated[
+        Objective,
+        typer.Option(
+            "--objective",
+            help="Latency of one call, or throughput or p99 of many clients: streams, threads and batch of a "
+            "pool are then measured too, and saved.",
+        ),
+    ] = Objective.LATENCY,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", metavar="N", help="Requests under way; by default 4 for each core."),
+    ] = None,
+    batch: Annotated[
+        str,
+        typer.Option("--batch", metavar="RANGE", help="Items of requests that are run as one: 8 or 1..16."),
+    ] = "1",
     require_latency: Annotated[
         float | None,
         typer.Option(
@@ -258,6 +275,9 @@ def tune(
             until_proven=until_proven,
             dynamic=dynamic,
             locked=locked,
+            objective=objective,
+            concurrency=concurrency,
+            batch=batch,
             on_progress=on_progress,
             on_note=console.note,
             should_stop=stop,

@@ -10,6 +10,7 @@ from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.size_table import size_tables
+from intarsia.cli.reports.stream_table import stream_lines, stream_tables
 from intarsia.cli.reports.table import Table
 from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
 from intarsia.support.units import duration_text, size_text
@@ -50,6 +51,7 @@ def tune_report(
         *_within_noise(result),
         *_search_lines(result),
         *schedule_lines(result.schedules),
+        *stream_lines(result.streams),
         f"reference result: {result.reference}",
         MAX_ERROR_MEANS,
         *_repeated(result),
@@ -78,6 +80,7 @@ def tune_report(
         Table(HEADERS, rows, NUMERIC, chosen=best),
         *size_tables(result.candidates),
         *schedule_tables(result.schedules),
+        *stream_tables(result.streams),
     )
     return Report(document, (*tables, *lines), error)
 

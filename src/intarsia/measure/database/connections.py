@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, Row, Select, create_engine, event, te
 from sqlalchemy.exc import SQLAlchemyError
 
 from intarsia.measure.database.damage import DamagedRowError
-from intarsia.measure.database.failure import damaged_row, database_error, missing_driver
+from intarsia.measure.database.failure import UNDECODABLE, damaged_row, database_error, missing_driver
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.tables import META
 from intarsia.support.errors import DatabaseError
@@ -212,6 +212,9 @@ def _sqlite(location: Place, create: bool, busy_seconds: float) -> Engine:
             if _may_be_changed(connection):
                 _set_wal(connection, busy_seconds)
             connection.execute("PRAGMA synchronous=NORMAL")
+        except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema, which is no UTF-8
+            connection.close()
+            raise sqlite3.OperationalError(f"{UNDECODABLE}: {error}") from error
         except BaseException:
             connection.close()
             raise

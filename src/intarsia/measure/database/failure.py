@@ -29,8 +29,11 @@ _INCOMPLETE: Final = "lacks a part that Intarsia made"
 _MOVE: Final = "something else has changed it: restore it, or move it aside and measure again"
 _MISSING: Final = re.compile(r"no such (table|column): |table \S+ has no column named ")
 
-_UNDECODABLE: Final = "Could not decode to UTF-8"
+UNDECODABLE: Final = "Could not decode to UTF-8"
 """Beginning of Python's message for a text that is not UTF-8; the error has no code."""
+
+_UNSUPPORTED: Final = "unsupported file format"
+"""SQLite's message for an unknown number of the file format; its code is that of mistakes in SQL."""
 
 _SQLITE: Final = (
     ("SQLITE_BUSY", _LOCKED, _WAIT),
@@ -90,7 +93,9 @@ def database_error(location: Place, error: SQLAlchemyError | sqlite3.Error) -> D
 def _of_sqlite(location: Place, error: sqlite3.Error) -> DatabaseError | None:
     if _MISSING.match(str(error)):  # its code is that of all mistakes in SQL
         return DatabaseError(f"the database {location} {_INCOMPLETE}: {error}", help=_MOVE)
-    if str(error).startswith(_UNDECODABLE):
+    if str(error).startswith(_UNSUPPORTED):
+        return DatabaseError(f"the database {location} is damaged", help=_UNREADABLE)
+    if str(error).startswith(UNDECODABLE):
         return DatabaseError(f"the database {location} is damaged: {error}", help=_MOVE)
     name = getattr(error, "sqlite_errorname", "")
     for prefix, problem, help_text in _SQLITE:

@@ -134,7 +134,7 @@ def record_from_line(line: str) -> Record:
         costs, error_no, all_cost, timestamp = data["r"]
         result = RecordResult(tuple(map(float, costs)), int(error_no), float(all_cost), int(timestamp))
         return Record(_task(task), tuple(map(step_from_json, steps)), result, data["v"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         help_text = 'a record is {"i": [task, [[], steps]], "r": [costs, error, seconds, time], "v": version}'
         raise DatabaseError(f"{line!r:.60} is no record: {error}", help=help_text) from error
     except UsageError as error:

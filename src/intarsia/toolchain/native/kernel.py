@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from intarsia.native.execution.array_parameter import ArrayParameter
-from intarsia.native.execution.call_table import BufferRef, CallTable, KernelCall, Slot
+from intarsia.native.execution.call_table import CallTable
 from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.execution.timed_table import SteppedTable, TimedTable
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
-from intarsia.toolchain.native.arena import too_large_arena
 from intarsia.toolchain.native.foreign_kernel import named_architecture
-from intarsia.toolchain.native.libraries import library_symbols
-from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionPort
+from intarsia.toolchain.native.region import ArgumentKind, NativeRegion, RegionPort
+from intarsia.toolchain.native.region_table import load_functions, make_table
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
@@ -43,6 +42,8 @@ class NativeKernel:
         source: Source of the region.
         region: The region.
         describe: Function that describes the region's kernels for a profile.
+        functions: Kernels of the region that are loaded already; loaded here if not given.
+        pool: Threads of its own; by default those of all kernels with as many threads on the same cores.
         table: The region's calls, if they are made already.
 
     Raises:
@@ -55,6 +56,8 @@ class NativeKernel:
         source: KernelSource,
         region: NativeRegion,
         describe: DescribeCalls,
+        functions: Sequence[NativeFunction] | None = None,
+        pool: ThreadPool | None = None,
         table: CallTable | None = None,
     ) -> None:
         self.source = source
@@ -62,8 +65,13 @@ class NativeKernel:
         process_driver(region.driver)
         self._region: NativeRegion | None = region
         self._ports = (*region.params, *region.results)
-        self._table: CallTable | None = _table(region) if table is None else table
-        self._pool = _pool(region.threads, allowed_cores())
+        self._functions: Sequence[NativeFunction] = ()
+        if table is None:
+            self._functions = load_functions(region) if functions is None else functions
+            table = make_table(region, self._functions)
+        self._table: CallTable | None = table
+        self._own_pool = pool
+        self._pool = pool or _pool(region.threads, allowed_cores())
         self._bound = tuple(BoundMemory() for _ in self._ports)
         self._addresses = [0] * len(self._ports)
         self._writes_directly = not (
@@ -82,8 +90,33 @@ class NativeKernel:
         return write_blob(self._open_region())
 
     def close(self) -> None:
-        """Let go of code, arena and weights."""
+        """Let go of code, arena, weights and threads of its own."""
         self._region = self._table = None
+        self._functions = ()
+        if self._own_pool is not None:
+            self._own_pool.close()
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[NativeKernel]:
+        """As `ClonableKernel.clones`: code and weights are shared, arenas are not.
+
+        Raises:
+            CompileError: There is not as much memory as the arenas need.
+            UsageError: The kernel is closed.
+        """
+        region, source = self._open_region(), source_on_threads(self.source, threads)
+        if threads is not None:
+            region = replace(region, threads=threads)
+        has_pool = threads is not None and threads > 1
+        return [
+            NativeKernel(
+                source,
+                region,
+                self._describe,
+                self._functions,
+                ThreadPool(region.threads) if has_pool else None,
+            )
+            for _ in range(count)
+        ]
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`; what lies where it lay on the last call is not looked at again.
@@ -291,59 +324,6 @@ def _fitting(value: Value, port: RegionPort) -> Array:
 
 def _aligned(port: RegionPort) -> Array:
     return allocate_aligned(port.nbytes).view(port.dtype).reshape(port.shape)
-
-
-def _table(region: NativeRegion) -> CallTable:
-    """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
-    arena = allocate_arena(region.arena_bytes)
-    functions = load_functions(region)
-
-    def buffer(argument: Argument, parameter: ArrayParameter) -> BufferRef:
-        match argument.kind:
-            case ArgumentKind.SLOT:
-                return Slot(argument.number)
-            case ArgumentKind.CONSTANT:
-                return region.constants[argument.number].array.reshape(parameter.shape)
-            case ArgumentKind.ARENA:
-                end = argument.number + math.prod(parameter.shape) * parameter.dtype.itemsize
-                return arena[argument.number : end].view(parameter.dtype).reshape(parameter.shape)
-
-    calls = []
-    for call in region.calls:
-        function = functions[call.kernel]
-        given = zip(call.arguments, function.parameters, strict=True)
-        calls.append(KernelCall(function, tuple(buffer(*pair) for pair in given)))
-    return CallTable(tuple(calls))
-
-
-def load_functions(region: NativeRegion) -> tuple[NativeFunction, ...]:
-    """Load the kernels of a region.
-
-    Raises:
-        ArtifactError: Their code is damaged, or uses what this machine has not.
-    """
-    return tuple(
-        NativeFunction.load(
-            kernel.object_code,
-            kernel.symbol,
-            kernel.parameters,
-            kernel.scratch_bytes,
-            library_symbols(kernel.library),
-        )
-        for kernel in region.kernels
-    )
-
-
-def allocate_arena(size: int) -> Array:
-    """Uninitialised memory for the values between kernels.
-
-    Raises:
-        CompileError: There is not so much.
-    """
-    try:
-        return allocate_aligned(size)
-    except MemoryError as error:
-        raise too_large_arena(size) from error
 
 
 @functools.cache

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.support.forks import prevent_destruction, reset_in_children
+from intarsia.target import Target
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.input_identity import put_identity_behind_inputs
@@ -50,6 +52,24 @@ def _kernel(
     if all(port.is_plain for port in (*inputs, *outputs)):
         return BoundKernel(source, session, lent, inputs, outputs)
     return FedKernel(source, session, lent, inputs)
+
+
+def _clones(kernel: BoundKernel | FedKernel, count: int, threads: int | None) -> list[Kernel]:
+    """Kernels that run beside another one; sessions that start no threads take calls of several at once.
+
+    A session with threads of its own for each kernel has packed weights of its own, too.
+
+    Raises:
+        CompileError: onnxruntime refuses the source.
+    """
+    if threads is None or threads == Target(kernel.source.target).option("threads") == 1:
+        return [kernel.sharing_session() for _ in range(count)]
+    source = source_on_threads(kernel.source, threads)
+    first = load_kernel(source)
+    assert isinstance(first, (BoundKernel, FedKernel))
+    if threads == 1:
+        return [first, *_clones(first, count - 1, threads)]
+    return [first, *(load_kernel(source) for _ in range(count - 1))]
 
 
 def start_profiler(source: KernelSource) -> OnnxruntimeProfiler:
@@ -124,17 +144,31 @@ class BoundKernel:
         """As `ProfilableKernel.start_profiler`."""
         return start_profiler(self.source)
 
+    def sharing_session(self) -> BoundKernel:
+        """Return a kernel with a binding of its own to this one's session."""
+        self._adopt_session()
+        return BoundKernel(self.source, self._session, self._lent, self._input_ports, self._output_ports)
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[Kernel]:
+        """As `ClonableKernel.clones`."""
+        self._adopt_session()
+        return _clones(self, count, threads)
+
     def close(self) -> None:
         """Let go of the session."""
         self._session = self._binding = self._lent = None
 
-    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
+    def _adopt_session(self) -> None:
+        """Create a session in a forked child."""
         if self._session is None:
             raise UsageError("the kernel is closed")
         if self._is_of_parent:
             self._use(*_open(self.source)[:2])
             self._is_of_parent = False
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
+        self._adopt_session()
         for position, value in enumerate(inputs):
             if not self._bound_inputs[position].is_at(value):
                 self._bind_input(position, value)
@@ -191,6 +225,7 @@ class FedKernel:
         self.source = source
         self._session = session
         self._lent = lent
+        self._inputs = inputs
         self._names = tuple(port.name for port in inputs)
         self._is_of_parent = False
         reset_in_children(self)
@@ -209,17 +244,31 @@ class FedKernel:
         """As `ProfilableKernel.start_profiler`."""
         return start_profiler(self.source)
 
+    def sharing_session(self) -> FedKernel:
+        """Return a kernel on this one's session."""
+        self._adopt_session()
+        return FedKernel(self.source, self._session, self._lent, self._inputs)
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[Kernel]:
+        """As `ClonableKernel.clones`."""
+        self._adopt_session()
+        return _clones(self, count, threads)
+
     def close(self) -> None:
         """Let go of the session."""
         self._session = self._lent = None
 
-    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """As `Kernel.run`."""
+    def _adopt_session(self) -> None:
+        """Create a session in a forked child."""
         if self._session is None:
             raise UsageError("the kernel is closed")
         if self._is_of_parent:
             self._session, self._lent = _open(self.source)[:2]
             self._is_of_parent = False
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`."""
+        self._adopt_session()
         try:
             results = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
         except Exception as error:  # onnxruntime has no common base class for its exceptions

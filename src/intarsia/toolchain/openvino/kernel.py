@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from intarsia.runtime.kernel import Array, KernelSource, Value
+from intarsia.runtime.clones import source_on_threads
+from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.support.forks import prevent_destruction, reset_in_children
@@ -175,6 +176,24 @@ class OpenVinoKernel:
         """
         self._refuse_if_closed()
         return list(self._request.profiling_info)
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[Kernel]:
+        """As `ClonableKernel.clones`: requests of one compiled model, which has a stream for each of them.
+
+        With the threads of this kernel they share its one stream, and take turns there.
+
+        Raises:
+            CompileError: OpenVINO refuses the source on so many threads, or for want of memory.
+        """
+        self._refuse_if_closed()
+        source = source_on_threads(self.source, threads)
+        if self._is_of_parent:
+            return [OpenVinoProcess(source) for _ in range(count)]
+        compiled = self._compiled
+        if threads is not None:
+            compiled = compile_model(parse_model(source, "openvino"), source, streams=count)
+        ports = self._input_ports, self._output_ports
+        return [OpenVinoKernel(source, compiled, *ports, self._limits) for _ in range(count)]
 
     def close(self) -> None:
         """Let go of the request and the compiled model."""

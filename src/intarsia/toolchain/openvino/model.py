@@ -3,8 +3,9 @@
 Precision. f32 is computed as f32 unless the target says otherwise: bfloat16 or float16 arithmetic is another
 function, which is right within a bound that only the user can state (`-inference_precision`).
 
-Threads. One stream of `threads` threads. No pinning: it would set the affinity of the threads of this
-process, which other engines share, and gained nothing here (benchmarks/thread_policy.py).
+Threads. A stream has `threads` threads; clones of a kernel have a stream each, others have one. No pinning:
+it would set the affinity of the threads of this process, which other engines share, and gained nothing here
+(benchmarks/thread_policy.py).
 
 Weights. OpenVINO reads an external initializer of the location `*/_ORT_MEM_ADDR_/*` from memory, offset
 being the address, and copies it once. So the model never holds the weights as protobuf (limit: 2 GB).
@@ -48,25 +49,30 @@ _MOST_CACHED: Final = 5000
 """Entries that OpenVINO has without a limit."""
 
 
-def compile_model(model: ModelProto, source: KernelSource, *, is_profiled: bool = False) -> Any:
+def compile_model(
+    model: ModelProto, source: KernelSource, *, is_profiled: bool = False, streams: int = 1
+) -> Any:
     """Compile a source to OpenVINO's `CompiledModel`.
 
     Args:
         model: The source's model; changed where its weights are given to it.
         source: Weights and target.
         is_profiled: Whether OpenVINO counts the time of each node.
+        streams: Number of requests that run at the same time, each on the threads of the target.
 
     Raises:
         CompileError: OpenVINO refuses it.
     """
     options = _options(source, model) | ({"PERF_COUNT": "YES"} if is_profiled else {})
+    threads = int(options["INFERENCE_NUM_THREADS"])
+    options |= {"NUM_STREAMS": str(streams), "INFERENCE_NUM_THREADS": str(streams * threads)}
     _give_weights(model, source)
     try:
         read = _core().read_model(model.SerializeToString())
         if _loses_input_names(read, model.graph):
             put_identity_behind_inputs(model.graph)
             read = _core().read_model(model.SerializeToString())
-        _refuse_dynamic_on_one_thread(read, int(options["INFERENCE_NUM_THREADS"]))
+        _refuse_dynamic_on_one_thread(read, threads)
         return _core().compile_model(read, "CPU", options)
     except CompileError:
         raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UsageError
 from intarsia.support.forks import hold_off_forks
@@ -61,6 +62,7 @@ class ReferenceKernel:
     ) -> None:
         self.source = source
         self._evaluator: ReferenceEvaluator | None = evaluator
+        self._input_ports = inputs
         self._names = tuple(port.name for port in inputs)
         self._output_ports = outputs
 
@@ -73,6 +75,13 @@ class ReferenceKernel:
         from intarsia.toolchain.whole_profiler import WholeProfiler
 
         return WholeProfiler(self)
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[ReferenceKernel]:
+        """As `ClonableKernel.clones`: the evaluator, which runs one call at a time, is shared."""
+        if self._evaluator is None:
+            raise UsageError("the kernel is closed")
+        source, ports = source_on_threads(self.source, threads), (self._input_ports, self._output_ports)
+        return [ReferenceKernel(source, self._evaluator, *ports) for _ in range(count)]
 
     def close(self) -> None:
         """Let go of the evaluator and its weights."""

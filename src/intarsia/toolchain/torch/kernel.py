@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.forks import reset_in_children
@@ -93,6 +94,13 @@ class TorchKernel:
         from intarsia.toolchain.whole_profiler import WholeProfiler
 
         return WholeProfiler(self)
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[TorchKernel]:
+        """As `ClonableKernel.clones`: PyTorch's threads belong to the thread that calls, not to a kernel."""
+        if self._program is None:
+            raise UsageError("the kernel is closed")
+        source, number = source_on_threads(self.source, threads), threads or self._threads
+        return [TorchKernel(source, self._program, number) for _ in range(count)]
 
     def close(self) -> None:
         """Let go of the weights."""

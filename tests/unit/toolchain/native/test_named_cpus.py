@@ -35,7 +35,7 @@ def program(batch: SymbolicDim | int = 4) -> IRModule:
 
 
 def kernel_of(exe: ia.Executable) -> Kernel:
-    (kernel,) = exe._contents.kernels
+    (kernel,) = exe.contents.kernels
     return kernel
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import AddressSeries, Array, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError
@@ -35,13 +36,21 @@ class BatchedKernel:
         source: Source with a batch of any size.
         batched: Compiled kernels by size of the batch.
         describe: Function that describes the kernels of a region for a profile.
+        kernels: Kernels by size of the batch that are loaded already; loaded here if not given.
     """
 
-    def __init__(self, source: KernelSource, batched: BatchedRegions, describe: DescribeCalls) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        batched: BatchedRegions,
+        describe: DescribeCalls,
+        kernels: Mapping[int, NativeKernel] | None = None,
+    ) -> None:
         self.source = source
+        self._describe = describe
         self.carrying = batched.carrying
         self._regions: Mapping[int, NativeRegion] | None = share_constants(batched.regions)
-        self._kernels = {
+        self._kernels = kernels or {
             size: NativeKernel(source, region, describe)
             for size, region in sorted(self.regions.items(), reverse=True)
         }
@@ -65,6 +74,25 @@ class BatchedKernel:
         for kernel in self._kernels.values():
             kernel.close()
         self._regions = None
+
+    def clones(self, count: int, threads: int | None = None) -> Sequence[BatchedKernel]:
+        """As `ClonableKernel.clones`, with those of the kernel of each size.
+
+        Raises:
+            CompileError: There is not as much memory as the arenas need.
+            UsageError: The kernel is closed.
+        """
+        sets = {size: kernel.clones(count, threads) for size, kernel in self._kernels.items()}
+        regions = self.regions
+        if threads is not None:
+            regions = {size: replace(region, threads=threads) for size, region in regions.items()}
+        source, batched = source_on_threads(self.source, threads), BatchedRegions(self.carrying, regions)
+        return [
+            BatchedKernel(
+                source, batched, self._describe, {size: kernels[index] for size, kernels in sets.items()}
+            )
+            for index in range(count)
+        ]
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`, for any number of items.

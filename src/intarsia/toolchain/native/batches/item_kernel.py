@@ -18,8 +18,9 @@ from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
 from intarsia.toolchain.native.foreign_kernel import named_architecture
-from intarsia.toolchain.native.kernel import NativeKernel, allocate_arena, load_functions
+from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
+from intarsia.toolchain.native.region_table import allocate_arena, load_functions
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
@@ -119,7 +120,7 @@ class ItemKernel:
             self._kernels.clear()  # their tables refer to the smaller arena
             self._arena = allocate_arena(region.arena_bytes)
         table = _table(region, items, self._functions, self._arena)
-        kernel = self._kernels[items] = NativeKernel(self.source, region, self._describe, table)
+        kernel = self._kernels[items] = NativeKernel(self.source, region, self._describe, table=table)
         if len(self._kernels) > _MOST_SIZES:
             self._kernels.popitem(last=False)
         return kernel

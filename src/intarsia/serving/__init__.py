@@ -1,0 +1,1 @@
+"""Behind servers of others: artifacts as models of KServe, over the Open Inference Protocol v2."""
