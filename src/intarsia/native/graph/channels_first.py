@@ -22,6 +22,7 @@ from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.machine.relative_costs import RelativeCosts
 from intarsia.native.te.operators import ComputeCall, compute_call_of
+from intarsia.native.te.operators.column_phases import has_column_phases
 from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
 
@@ -30,8 +31,11 @@ from intarsia.native.te.operators.winograd import TAPS
 _MULTIPLICATION_COST: Final = 1.08
 _PIXEL_COST: Final = 0.6
 """Cost of loading a vector of pixels, which the filters of a tile share."""
-_MOST_FILTERS: Final = 8
-"""Maximum number of filters that share loads."""
+_FILTERS_PER_LANE: Final = 0.5
+"""Maximum number of filters that share loads: 8 with 32 registers of 16 lanes, 4 with 16 registers of 8."""
+_SPLIT_COST: Final = 128.0
+"""Cost of splitting the columns of an element's row into phases, times the lanes of a vector: vectors of 16
+lanes are shuffled by one instruction (6 multiplications by measurement), those of 8 by more (17 to 23)."""
 _LEAST_GAIN: Final = 1.2
 """Ratio of the estimates from which plain tensors are chosen; blocked ones suit what follows."""
 
@@ -45,7 +49,7 @@ def is_faster_plain(
     *,
     ends_plain: bool,
 ) -> bool:
-    """Return whether a group with one convolution of stride 1 is estimated to be faster on plain tensors.
+    """Return whether a group with one convolution is estimated to be faster on plain tensors.
 
     Args:
         steps: Steps in order; the last one computes the only result.
@@ -73,8 +77,9 @@ def is_faster_plain(
         needed = given
     copied_to_blocks = read * (given != needed) + written * ends_plain
     copied_to_plain = read * (given is not None) + written * (not ends_plain)
+    split = read * _SPLIT_COST / lanes if _splits_columns(step) else 0.0
     blocked = products * _blocked_cost(step, form, algorithms, costs) + COPY_COST_OF_PLAIN * copied_to_blocks
-    plain = products * _plain_cost(described, lanes) + COPY_COST_OF_PLAIN * copied_to_plain
+    plain = products * _plain_cost(described, lanes) + COPY_COST_OF_PLAIN * copied_to_plain + split
     return plain * _LEAST_GAIN < blocked
 
 
@@ -82,10 +87,14 @@ def _has_plain_kernel(step: KernelStep, lanes: int) -> bool:
     """Return whether the plain kernel of a convolution reads whole vectors of pixels, for several taps."""
     described = compute_call_of(step.call, "conv")
     taps = described.input(1).shape[2:]
-    windows = windows_of(described, described.input(0).shape[2:], taps)
-    return (
-        prod(taps) > 1 and described.shape[-1] * 2 >= lanes and all(window.stride == 1 for window in windows)
-    )
+    return prod(taps) > 1 and described.shape[-1] * 2 >= lanes
+
+
+def _splits_columns(step: KernelStep) -> bool:
+    """Return whether the plain kernel of a convolution copies the input with its columns in phases."""
+    described = compute_call_of(step.call, "conv")
+    taps = described.input(1).shape[2:]
+    return has_column_phases(windows_of(described, described.input(0).shape[2:], taps))
 
 
 def _blocked_cost(
@@ -112,5 +121,5 @@ def _blocked_cost(
 def _plain_cost(call: ComputeCall, lanes: int) -> float:
     """Return the cost of a multiplication on plain tensors: the last vector of a row is not full."""
     filters, columns = call.shape[1] // call.integer("group"), call.shape[-1]
-    cost = _MULTIPLICATION_COST + _PIXEL_COST / min(filters, _MOST_FILTERS)
+    cost = _MULTIPLICATION_COST + _PIXEL_COST / min(filters, max(1, lanes * _FILTERS_PER_LANE))
     return cost * -(-columns // lanes) * lanes / columns
