@@ -77,7 +77,7 @@ def test_few_filters_in_a_group_are_computed_on_plain_tensors(sizes: tuple[int, 
 
 @pytest.mark.parametrize(
     "sizes",
-    [(56, 64, 64, 1), (28, 128, 128, 8), (3, 64, 64, 16), (56, 64, 32, 1, 64)],
+    [(56, 64, 64, 1), (28, 128, 128, 8), (3, 64, 64, 16), (56, 64, 32, 1, 64), (56, 64, 64, 64, 64)],
     ids=str,
 )
 def test_full_blocks_and_short_rows_are_blocked(sizes: tuple[int, ...]) -> None:
@@ -86,7 +86,7 @@ def test_full_blocks_and_short_rows_are_blocked(sizes: tuple[int, ...]) -> None:
 
 @given(
     side=st.integers(3, 40),
-    groups=st.sampled_from([1, 2, 4]),
+    groups=st.sampled_from([1, 2, 4, 8]),
     read=st.integers(1, 9),
     filters=st.integers(1, 12),
     between=st.sampled_from([0, 16]),
