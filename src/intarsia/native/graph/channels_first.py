@@ -149,7 +149,9 @@ def _read_share(step: KernelStep) -> float:
 def _plain_cost(call: ComputeCall, lanes: int, costs: RelativeCosts) -> float:
     """Return the cost of a multiplication on plain tensors: the last vector of a row is not full."""
     _, filters, *outer, columns = call.shape
-    shared, vectors = filters // call.integer("group"), _vectors(columns, lanes)
+    shared = filters // call.integer("group")
+    # Depthwise ones are computed by rows, which cut a remainder into narrower vectors.
+    vectors = _vectors(columns, lanes) if shared == 1 else -(-columns // lanes)
     rows = outer[-1] if outer else 1
     shared = min(shared, max(1, int(lanes * _FILTERS_PER_LANE)))
     sums = min(shared * min(rows, _MOST_ROWS) * min(vectors, _MOST_VECTORS), int(lanes * _SUMS_PER_LANE))
