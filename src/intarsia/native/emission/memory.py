@@ -11,6 +11,7 @@ from intarsia.native.emission.arithmetic import constant_mask, mask_lanes
 from intarsia.native.emission.half import from_bfloat_bits, from_half_bits, half_bits, rounded_bfloat_bits
 from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.state import FunctionState, MemoryPlace
+from intarsia.native.emission.strided_vectors import is_shuffled, merge_parts, part_masks, part_offsets
 from intarsia.native.emission.transposed_rows import transpose
 from intarsia.native.emission.types import (
     Value,
@@ -60,8 +61,15 @@ def load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -
     step = flat.lane
     if step == 1:
         return _held(state, _vector(state, memory, flat, lanes), memory.dtype, lanes)
-    if step == -1 or (step == 2 and lanes > 2):
-        return _held(state, _shuffled(state, memory, flat), memory.dtype, lanes)
+    if step == -1:
+        return _held(state, _reversed(state, memory, flat), memory.dtype, lanes)
+    if is_shuffled(step, lanes):
+        parts = [
+            _vector(state, memory, flat._replace(const=flat.const + begin), lanes)
+            for begin in part_offsets(step, lanes)
+        ]
+        kind = element_type(state, memory.dtype, lanes)
+        return _held(state, merge_parts(state.builder, kind, parts, step, lanes), memory.dtype, lanes)
     return _strided(state, memory, flat)
 
 
@@ -153,20 +161,13 @@ def _emit_prefetch(state: FunctionState, address: str, offset: int, cache: int) 
     state.builder.once(f"call void @llvm.prefetch.p0({args})")
 
 
-def _shuffled(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> str:
-    """Load every second element, or elements in reverse, without touching elements beyond the last."""
+def _reversed(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> str:
+    """Load elements in reverse."""
     lanes = state.lanes
     kind = element_type(state, memory.dtype, lanes)
-    if flat.lane == -1:
-        first = _vector(state, memory, flat._replace(const=flat.const - lanes + 1), lanes)
-        mask = shuffle_mask(tuple(range(lanes - 1, -1, -1)))
-        return state.builder.pure(f"shufflevector {kind} {first}, {kind} poison, {mask}")
-    first = _vector(state, memory, flat, lanes)
-    # The second vector begins at the last element of the first, so that it ends with the last element needed:
-    # a vector\nright behind the first would read one element more, perhaps beyond the buffer.
-    second = _vector(state, memory, flat._replace(const=flat.const + lanes - 1), lanes)
-    mask = shuffle_mask(tuple(2 * n if 2 * n < lanes else 2 * n + 1 for n in range(lanes)))
-    return state.builder.pure(f"shufflevector {kind} {first}, {kind} {second}, {mask}")
+    first = _vector(state, memory, flat._replace(const=flat.const - lanes + 1), lanes)
+    mask = shuffle_mask(tuple(range(lanes - 1, -1, -1)))
+    return state.builder.pure(f"shufflevector {kind} {first}, {kind} poison, {mask}")
 
 
 def _strided(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> Value:
@@ -209,14 +210,13 @@ def _gather(state: FunctionState, memory: MemoryPlace, flat: Value) -> Value:
 def _masked_load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> Value:
     assert state.mask is not None  # the caller has looked
     active = mask_lanes(state.mask)
-    if flat.lane == 2 and state.lanes > 2 and active is not None:
+    if is_shuffled(flat.lane, state.lanes) and active is not None:
         kind = element_type(state, memory.dtype, state.lanes)
-        first, second, mask = _pair_masks(active)
         parts = [
-            _masked_vector(state, memory, flat._replace(const=flat.const + begin), part)
-            for begin, part in ((0, first), (state.lanes - 1, second))
+            _masked_vector(state, memory, flat._replace(const=flat.const + begin), constant_mask(mask).text)
+            for begin, mask in part_masks(flat.lane, active)
         ]
-        text = state.builder.pure(f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, {mask}")
+        text = merge_parts(state.builder, kind, parts, flat.lane, state.lanes)
         return _held(state, text, memory.dtype, state.lanes)
     if flat.lane != 1:
         return _masked_gather(state, memory, flat)
@@ -380,20 +380,3 @@ def _ends_in_padding(state: FunctionState, memory: MemoryPlace, flat: AffineInde
         return False
     count = sum(active)
     return flat.const + count == prod(memory.shape) and all(active[:count])
-
-
-def _pair_masks(on: tuple[bool, ...]) -> tuple[str, str, str]:
-    """Return the masks that load every second element of the active lanes from two vectors.
-
-    The second vector begins at the last element of the first.
-
-    Returns:
-        The masks of both vectors, and the shuffle mask of the result.
-    """
-    lanes = len(on)
-    offsets = {2 * lane for lane in range(lanes) if on[lane]}
-    first, second = (
-        constant_mask(tuple(begin + lane in offsets for lane in range(lanes))).text
-        for begin in (0, lanes - 1)
-    )
-    return first, second, shuffle_mask(tuple(2 * n if 2 * n < lanes else 2 * n + 1 for n in range(lanes)))

@@ -12,6 +12,7 @@ from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
 from intarsia.ir.prim_func import For, Intrinsic, Load, Scalar, Statement, Store
 from intarsia.native.emission.arithmetic import constant_mask
 from intarsia.native.emission.state import FunctionState
+from intarsia.native.emission.strided_vectors import is_shuffled
 from intarsia.native.emission.types import Value, stored_bytes
 
 _MASKED: Final = frozenset({"avx2", "avx512vl"})
@@ -79,7 +80,7 @@ def _is_near(state: FunctionState, access: Load | Store, var: str, width: int) -
     is_held = buffer.name in state.kernel.facts.registers
     if is_held and prod(buffer.shape[:-1]) != 1 and buffer.shape[-1] % width:
         return False  # lanes that are off would take the next row apart
-    is_near = step == 1 or (step == 2 and isinstance(access, Load) and not is_held)
+    is_near = step == 1 or (is_shuffled(step, width) and isinstance(access, Load) and not is_held)
     return is_near and stored_bytes(buffer.dtype) >= _LEAST_BYTES
 
 

@@ -74,7 +74,7 @@ class ChannelsFirstForm(NamedTuple):
 
     def lanes(self, task: ScheduleTask) -> int:
         """Return the number of pixels of a vector."""
-        return min(task.lanes(self.op), self.op.axes[-1].extent)
+        return task.lanes(self.op) if task.has_masks else min(task.lanes(self.op), self.op.axes[-1].extent)
 
     def tiled_extents(self, task: ScheduleTask) -> tuple[int, int, int]:
         """Return the numbers of filters of a group, of rows, and of vectors of a row."""
@@ -91,6 +91,12 @@ class ChannelsFirstForm(NamedTuple):
         )
         tiles = (ChannelsFirstChoice(*tile) for tile in product(*sizes))
         return [tile for tile in tiles if prod(tile) <= task.accumulators]
+
+    @property
+    def phases(self) -> int:
+        """Number of phases that the columns of the input are split into; 1 if they are not."""
+        shape = self.image.buffers[0].shape
+        return shape[-2] if len(shape) > len(self.op.axes) else 1
 
 
 def channels_first_form(op: Operation, task: ScheduleTask) -> ChannelsFirstForm | None:
@@ -109,7 +115,8 @@ def channels_first_form(op: Operation, task: ScheduleTask) -> ChannelsFirstForm 
     is_shared = not any(depends_on(weight.indices, var) for var in (number, *positions))
     if not is_shared or image.buffer == weight.buffer or weight.indices[0] != filter_:
         return None
-    if len(image.buffer.shape) != len(op.axes) or not _is_contiguous(image.indices[-1], positions[-1]):
+    dimensions = len(image.buffer.shape) - len(op.axes)  # columns in phases have one more
+    if dimensions not in (0, 1) or not _is_contiguous(image.indices[-1], positions[-1]):
         return None
     if depends_on((image.indices[0], *image.indices[2:]), filter_) or depends_on(
         image.indices[:-1], positions[-1]
@@ -164,8 +171,8 @@ def channels_first_state(task: ScheduleTask, choice: ChannelsFirstChoice | None 
     if form is None:
         return None
     chain = chain_around(task, form.op, form.image.name if form.is_padded else None, _KIND)
-    state = _with_results(chain, form, choice or channels_first_choice(form, task), task)
-    state = _with_sums(state, chain)
+    choice = choice or channels_first_choice(form, task)
+    state = _with_sums(_with_results(chain, form, choice, task), chain, form.phases)
     if chain.pad is not None:
         state = with_loops(state, chain.pad, task)
     return chain.with_rest(state, task)
@@ -178,15 +185,16 @@ def _with_results(
     state, target = chain.state, chain.target
     number, filter_, *outer, pixel = (loop.name for loop in state[target].iters)
     of_group = form.op.axes[1].extent // form.groups
-    state = state.split(target, filter_, [-(-of_group // tile.filters), tile.filters])
+    # Tiles begin anew with each group: filters of one tile read the same channels.
+    state = state.split(target, filter_, [of_group]).split(target, f"{filter_}.1", [tile.filters])
     state = state.split(target, pixel, [tile.vectors, form.lanes(task)])
-    inner = [f"{filter_}.2", f"{pixel}.1", f"{pixel}.2"]
+    inner = [f"{filter_}.1.1", f"{pixel}.1", f"{pixel}.2"]
     if outer:
         state = state.split(target, outer[-1], [tile.rows])
         inner.insert(1, f"{outer[-1]}.1")
         outer[-1] = f"{outer[-1]}.0"
     shared = [number, *outer, f"{pixel}.0"]
-    state = state.reorder(target, [*shared, f"{filter_}.0", f"{filter_}.1", *inner])
+    state = state.reorder(target, [*shared, f"{filter_}.0", f"{filter_}.1.0", *inner])
     for name in inner[:-1]:
         state = state.unroll(target, name)
     state = state.vectorize(target, inner[-1])
@@ -195,15 +203,22 @@ def _with_results(
     return state
 
 
-def _with_sums(state: LoopState, chain: BlockedChain) -> LoopState:
-    """Put the reduction loops outside the loops over a register tile, in the loop over tiles of filters."""
+def _with_sums(state: LoopState, chain: BlockedChain, phases: int) -> LoopState:
+    """Put the reduction loops outside the loops over a register tile, in the loop over tiles of filters.
+
+    Taps of a row are split by phases, so that no index is a quotient.
+    """
     anchor, count = chain.anchor, len(chain.reduction.axes)
     names = [loop.name for loop in state[anchor].iters]
     *tile, lane = names[:count]
-    state = state.reorder(anchor, [*names[count:], *tile, lane])
+    reduced, taps = names[count:], chain.reduction.reduce_axes[-1].extent
+    if 1 < phases < taps:
+        state = state.split(anchor, reduced[-1], [phases])
+        reduced = [*reduced[:-1], f"{reduced[-1]}.0", f"{reduced[-1]}.1"]
+    state = state.reorder(anchor, [*reduced, *tile, lane])
     for name in tile:
         state = state.unroll(anchor, name)
-    tiles = f"{chain.state[chain.target].iters[1].name}.1"
+    tiles = f"{chain.state[chain.target].iters[1].name}.1.0"
     return state.vectorize(anchor, lane).compute_at(anchor, chain.target, tiles)
 
 

@@ -30,7 +30,7 @@ def channels_first_family(task: ScheduleTask) -> ScheduleFamily | None:
 
     def read(state: LoopState) -> Choice | None:
         extents = loop_extents(state, target.name)
-        inner = (f"{filter_}.2", f"{outer[-1]}.1" if outer else f"{filter_}.2", f"{pixel}.1")
+        inner = (f"{filter_}.1.1", f"{outer[-1]}.1" if outer else f"{filter_}.1.1", f"{pixel}.1")
         if not set(inner) <= extents.keys():
             return None
         filters, rows, vectors = (extents[name] for name in inner)

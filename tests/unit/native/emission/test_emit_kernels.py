@@ -14,6 +14,12 @@ KERNELS = {
       for vectorized i in 17 { y[i] = x[i * 2]; } }""",
     "every third element, moved": """(x: Buffer[(60,), int32], y: Buffer[(19,), int32]) {
       for vectorized i in 19 { y[i] = x[i * 3 + 2]; } }""",
+    "every third element to the last": """(x: Buffer[(76,), float32], y: Buffer[(26,), float32]) {
+      for vectorized i in 26 { y[i] = x[i * 3]; } }""",
+    "every fourth element to the last": """(x: Buffer[(80,), float32], y: Buffer[(20,), float32]) {
+      for vectorized i in 20 { y[i] = x[i * 4 + 3] + x[i * 4]; } }""",
+    "every fourth double": """(x: Buffer[(125,), float64], y: Buffer[(32,), float64]) {
+      for vectorized i in 32 { y[i] = x[i * 4]; } }""",
     "backwards": """(x: Buffer[(21,), float64], y: Buffer[(21,), float64]) {
       for vectorized i in 21 { y[20 - i] = x[i] + x[20 - i]; } }""",
     "a column": """(x: Buffer[(9, 5), float32], y: Buffer[(5, 9), float32]) {

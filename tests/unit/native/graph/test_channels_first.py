@@ -28,13 +28,16 @@ def weight(filters: int, channels: int, taps: int = 3) -> Expr:
     return constant(values)
 
 
-def program(side: int, channels: int, filters: int, groups: int, between: int = 0) -> IRModule:
+def program(
+    side: int, channels: int, filters: int, groups: int, between: int = 0, stride: int = 1
+) -> IRModule:
     """A convolution, between two convolutions of one tap if they have a number of channels."""
     x = Var("x", checked_type=TensorType.of(np.zeros((1, between or channels, side, side), np.float32)))
     result: Expr = x
     if between:
         result = call("Relu", call("Conv", result, weight(channels, between, 1)))
-    result = call("Conv", result, weight(filters, channels // groups), group=groups, pads=(1, 1, 1, 1))
+    taps = weight(filters, channels // groups)
+    result = call("Conv", result, taps, group=groups, pads=(1, 1, 1, 1), strides=(stride, stride))
     result = call("Relu", result)
     if between:
         result = call("Conv", result, weight(between, filters, 1))
@@ -58,7 +61,14 @@ def _has_taps(convolution: Call) -> bool:
 
 @pytest.mark.parametrize(
     "sizes",
-    [(56, 64, 64, 16), (40, 60, 40, 5), (100, 20, 20, 4), (200, 9, 12, 1), (56, 128, 128, 64, 64)],
+    [
+        (56, 64, 64, 16),
+        (40, 60, 40, 5),
+        (100, 20, 20, 4),
+        (200, 9, 12, 1),
+        (56, 128, 128, 64, 64),
+        (112, 64, 64, 16, 0, 2),
+    ],
     ids=str,
 )
 def test_few_filters_in_a_group_are_computed_on_plain_tensors(sizes: tuple[int, ...]) -> None:
@@ -67,7 +77,7 @@ def test_few_filters_in_a_group_are_computed_on_plain_tensors(sizes: tuple[int, 
 
 @pytest.mark.parametrize(
     "sizes",
-    [(56, 64, 64, 1), (28, 128, 128, 8), (3, 64, 64, 16), (56, 64, 32, 1, 64)],
+    [(56, 64, 64, 1), (28, 128, 128, 8), (3, 64, 64, 16), (56, 64, 32, 1, 64), (56, 64, 64, 64, 64)],
     ids=str,
 )
 def test_full_blocks_and_short_rows_are_blocked(sizes: tuple[int, ...]) -> None:
@@ -76,16 +86,17 @@ def test_full_blocks_and_short_rows_are_blocked(sizes: tuple[int, ...]) -> None:
 
 @given(
     side=st.integers(3, 40),
-    groups=st.sampled_from([1, 2, 4]),
+    groups=st.sampled_from([1, 2, 4, 8]),
     read=st.integers(1, 9),
     filters=st.integers(1, 12),
     between=st.sampled_from([0, 16]),
+    stride=st.integers(1, 4),
 )
 @settings(max_examples=examples(8), deadline=None)
 def test_results_are_those_of_the_reference(
-    side: int, groups: int, read: int, filters: int, between: int
+    side: int, groups: int, read: int, filters: int, between: int, stride: int
 ) -> None:
-    module = program(side, read * groups, filters * groups, groups, between)
+    module = program(side, read * groups, filters * groups, groups, between, stride)
     x = RNG.standard_normal((1, between or read * groups, side, side)).astype(np.float32)
     result, expected = (
         np.asarray(build(partition_whole(module, Target(target)))(x))

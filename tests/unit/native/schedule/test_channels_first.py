@@ -13,8 +13,8 @@ from tests.default_schedules import assert_matches_declared, optimised
 from tests.effort import examples
 from tests.emitted_kernels import x86_sets
 
-from intarsia.ir.loop_walk import walk
-from intarsia.ir.prim_func import Allocate, MemoryScope
+from intarsia.ir.loop_walk import scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import Allocate, Arith, ArithOp, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import IteratorAnnotation
@@ -23,6 +23,7 @@ from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.channels_first import channels_first_state, only_channels_first
 from intarsia.native.schedule.families import schedule_family
 from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.native.te.operators.column_phases import has_column_phases, in_column_phases
 from intarsia.native.te.operators.convolution import convolve
 from intarsia.native.te.operators.windows import Window, padded
 
@@ -53,7 +54,10 @@ class Case:
             (self.filters, self.channels // self.groups, *taps), name="w", attrs={"constant": 1}
         )
         windows = [self.window(extent) for extent in self.image]
-        source = padded(x, windows, 0.0, "pad") if self.pad else x
+        if has_column_phases(windows):
+            source = in_column_phases(x, windows, 0.0, "pad")
+        else:
+            source = padded(x, windows, 0.0, "pad") if self.pad else x
         shape = (self.batch, self.filters, *(window.count for window in windows))
         y = convolve(source, w, windows, self.groups, shape, "y")
         if self.follows:
@@ -76,6 +80,13 @@ CASES = {
     "batch and dilation": Case((8, 17), 2, 3, dilation=2, pad=2, batch=3),
     "no padding": Case((6, 18), 4, 5, pad=0),
     "fewer pixels than lanes": Case((6, 5), 4, 5),
+    "stride": Case((9, 37), 4, 5, stride=2),
+    "stride and groups with a rest": Case((11, 40), 6, 21, 3, stride=3, taps=5, pad=2),
+    "stride of a whole window": Case((8, 52), 3, 4, taps=2, stride=2, pad=0),
+    "stride beyond the window": Case((50, 90), 2, 3, taps=3, stride=5, pad=1),
+    "stride and dilation": Case((40, 61), 2, 3, stride=3, dilation=2, pad=2),
+    "stride that divides the dilation": Case((40, 61), 2, 3, stride=2, dilation=4, pad=4),
+    "one dimension with a stride": Case((90,), 4, 6, 2, taps=7, stride=3, pad=3),
 }
 
 
@@ -132,8 +143,17 @@ def test_threads_share_rows() -> None:
     assert (state["relu"].iters[0].extent or 1) >= 8
 
 
-def test_strided_rows_are_not_for_it() -> None:
-    assert channels_first_state(ScheduleTask(Case((8, 16), 4, 4, stride=2).dag(), ISA, 1)) is None
+@pytest.mark.parametrize("case", [Case((9, 40), 4, 5, stride=2), Case((8, 14), 24, 56, 8)], ids=str)
+def test_no_index_is_a_quotient(case: Case) -> None:
+    function = optimised(scheduled(case.dag(), ISA, 1).lowered(), ISA)
+    operators = {
+        scalar.op
+        for visit in walk(function.body)
+        for root in scalars(visit.statement)
+        for scalar, _ in scalar_post_order(root)
+        if isinstance(scalar, Arith)
+    }
+    assert operators.isdisjoint({ArithOp.FLOOR_DIV, ArithOp.FLOOR_MOD})
 
 
 def test_its_family_has_the_default_and_reads_every_choice() -> None:

@@ -9,6 +9,11 @@ from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.op_attrs import LAYOUT_FREE
+from intarsia.native.te.operators.column_phases import (
+    has_column_phases,
+    in_column_phases,
+    tap_indices_in_phases,
+)
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
@@ -29,7 +34,8 @@ def conv(call: ComputeCall) -> Sequence[Tensor]:
     """Declare a convolution: one to three spatial dimensions, any groups, strides, dilations and padding."""
     x, weight = call.input(0), call.input(1)
     windows = windows_of(call, x.shape[2:], weight.shape[2:])
-    source = padded(x, windows, 0.0, f"{call.name}.pad")
+    copy = in_column_phases if has_column_phases(windows) else padded
+    source = copy(x, windows, 0.0, f"{call.name}.pad")
     if not call.has_input(2):
         return [convolve(source, weight, windows, call.integer("group"), call.shape, call.name)]
     convolved = convolve(source, weight, windows, call.integer("group"), call.shape, f"{call.name}.conv")
@@ -42,7 +48,7 @@ def convolve(
     """Declare the reduction of a convolution.
 
     Args:
-        source: Padded input, (N, C, spatial ...).
+        source: Padded input, (N, C, spatial ...), or as `in_column_phases` declares it.
         weight: (M, C / groups, taps ...).
         windows: Windows, one for each spatial dimension.
         groups: Number of groups of channels; each computes M / groups of the results.
@@ -53,15 +59,16 @@ def convolve(
     group_outputs = max(weight.shape[0] // groups, 1)
     channel, taps = reduce_axis(channels, "rc"), tap_axes(windows)
     axes = taps if channels == 1 else (channel, *taps)
+    indices_of = tap_indices if len(source.shape) == len(shape) else tap_indices_in_phases
 
     def element(n: Expression, f: Expression, *positions: Expression) -> Reduction:
         within: Expression | int = 0 if channels == 1 else channel.expression
         group = f if group_outputs == 1 else f // group_outputs
         first = 0 if groups == 1 else group if channels == 1 else group * channels
-        read = source[(n, within + first, *tap_indices(windows, positions, taps))]
+        read = source[(n, within + first, *indices_of(windows, positions, taps))]
         return functions.sum(read * weight[(f, within, *taps)], axes)
 
-    return compute(shape, element, name, ("n", "f", *letters), layout_free(weight))
+    return compute(shape, element, name, ("n", "f", *letters), layout_free(weight) if groups == 1 else {})
 
 
 def add_channel_bias(x: Tensor, bias: Tensor, name: str) -> Tensor:
