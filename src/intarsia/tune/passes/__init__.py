@@ -6,6 +6,7 @@ tune_convolutions       by which algorithm native computes convolutions
 tune_flags              options of toolchains that keep results: threads, sessions, LLVM
 tune_fusion_borders     where native's kernels end
 tune_kernel_threads     which of native's kernels run on one thread
+tune_kernels_jointly    all decisions on native's kernels, timed together
 tune_layout             which layout images are in
 tune_libraries          which matrix products of native a library computes
 tune_packing            how native reads the right matrices of products
@@ -28,6 +29,7 @@ from intarsia.tune.passes.tune_flags import TuneFlags
 from intarsia.tune.passes.tune_fusion_borders import TuneFusionBorders
 from intarsia.tune.passes.tune_fusion_merges import TuneFusionMerges
 from intarsia.tune.passes.tune_kernel_threads import TuneKernelThreads
+from intarsia.tune.passes.tune_kernels_jointly import TuneKernelsJointly
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_libraries import TuneLibraries
 from intarsia.tune.passes.tune_packing import TunePacking
@@ -50,6 +52,7 @@ __all__ = [
     "TuneFusionBorders",
     "TuneFusionMerges",
     "TuneKernelThreads",
+    "TuneKernelsJointly",
     "TuneLayout",
     "TuneLibraries",
     "TunePacking",

@@ -22,8 +22,8 @@ from intarsia.tune import Trace, TuningContext
 from intarsia.tune.kernel_answers import KernelAnswers
 from intarsia.tune.kernels import AS_IT_IS, KernelGroup, TuneKernels, decide_kernels, kernel_groups
 from intarsia.tune.kernels.answer_features import choice_subject, kernel_features
+from intarsia.tune.kernels.group_times import KernelTimes
 from intarsia.tune.kernels.kernel_question import KernelQuestion
-from intarsia.tune.kernels.timed_questions import KernelTimes
 from intarsia.tune.passes import (
     TuneChannelBlocks,
     TuneConvolutionForms,
