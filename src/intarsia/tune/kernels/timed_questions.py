@@ -121,7 +121,7 @@ def timed_questions(
     skipped = max(0, len(payable) - limits.questions) + len(open_questions) - len(payable)
     likely = [_by_expectation(question, times, answers) for question in payable[: limits.questions]]
     bundles = bundle_choices(likely, limits.variants)
-    variants = [_variant(bundle, trace, ctx) for bundle in bundles]
+    variants = [timed_variant(bundle, trace, ctx) for bundle in bundles]
     timed = evaluator.time_kernels([unchanged, *variants], keys) if variants else None
     if timed is None:
         instructions = tuple(question.instruction() for question in disjoint_questions(likely))
@@ -193,12 +193,12 @@ def _payable(
     questions: Sequence[KernelQuestion], times: KernelTimes, answers: KernelAnswers
 ) -> list[KernelQuestion]:
     """Return the questions that can save enough by the rates and by what was learned, most first."""
-    most = {question.name: _most_saved(question, times, answers) for question in questions}
+    most = {question.name: most_saved(question, times, answers) for question in questions}
     kept = [question for question in questions if most[question.name] >= LEAST_SHARE * times.whole]
     return sorted(kept, key=lambda question: -most[question.name])
 
 
-def _most_saved(question: KernelQuestion, times: KernelTimes, answers: KernelAnswers) -> float:
+def most_saved(question: KernelQuestion, times: KernelTimes, answers: KernelAnswers) -> float:
     """Return the seconds that a question can save at most, by the roofline and by answers to similar ones."""
     shares = [_expected_share(question, name, times, answers) for name in question.choices]
     whole = sum(times.seconds[key] for key in question.groups)
@@ -217,7 +217,7 @@ def _without(questions: Sequence[KernelQuestion], timed: frozenset[tuple[str, st
     return left
 
 
-def _variant(bundle: Bundle, trace: Trace, ctx: TuningContext) -> Trace:
+def timed_variant(bundle: Bundle, trace: Trace, ctx: TuningContext) -> Trace:
     """Return the program with the choices of a bundle."""
     variant = trace.copy()
     for question, choice in bundle.values():
