@@ -13,7 +13,6 @@ tune_packing            how native reads the right matrices of products
 tune_pipeline           which named sequence of heuristic passes runs
 tune_precision          narrower types, within a bound on the error
 tune_quantization       which layers are computed in 8-bit integers, within a bound on the error
-tune_switches           which heuristic passes run at all
 tune_subgraphs          passes that tune one of several equal parts, for all of them
 tune_weights            in how many bytes native stores weights, within a bound on the error
 tune_rewrite            graph substitution by best-first search (rewrite_frontier, rewrite_estimate)
@@ -38,7 +37,6 @@ from intarsia.tune.passes.tune_precision import TunePrecision
 from intarsia.tune.passes.tune_quantization import TuneQuantization
 from intarsia.tune.passes.tune_rewrite import TuneRewrite
 from intarsia.tune.passes.tune_subgraphs import TuneSubgraphs
-from intarsia.tune.passes.tune_switches import TuneSwitches
 from intarsia.tune.passes.tune_weights import TuneWeights
 from intarsia.tune.quantise.calibrate_quantization import CalibrateQuantization
 
@@ -61,6 +59,5 @@ __all__ = [
     "TuneQuantization",
     "TuneRewrite",
     "TuneSubgraphs",
-    "TuneSwitches",
     "TuneWeights",
 ]

@@ -66,7 +66,6 @@ VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("TuneSchedule", "least_share"): 0.5,
     ("TuneSchedule", "share"): 0.75,
     ("TuneSchedule", "target"): "cpu -toolchain=native -threads=2",
-    ("TuneSwitches", "passes"): (FoldConstant(3), InferType()),
     ("PartitionWhole", "target"): 'cpu -toolchain="a b"',
     ("TuneConvolutions", "algorithms"): ("winograd_2", "direct"),
     ("TuneLayout", "layouts"): ("NHWC", "none"),
