@@ -1,10 +1,13 @@
-"""Native with decisions on single kernels against native's rules, per pass and with all of them.
+"""Native with decisions on single kernels against native's rules, per pass, with all in a row, and jointly.
 
 For each model the passes run on native alone, with a new database. Then the program by rule and the programs
-of each pass and of all passes are measured interleaved in one process. A ratio is the median time by rule
-over that with decisions: above 1 they gain. There is no ratio if a pass decided nothing.
+of each pass, of all passes in a row, and of `TuneKernelsJointly` are measured interleaved in one process. A
+ratio is the median time by rule over that with decisions: above 1 they gain. There is no ratio if a pass
+decided nothing. The seconds and the CPU seconds of the last two are those of processes of their own with a
+new database and an empty cache; with --quick only these two run.
 
-Usage: python -m benchmarks.kernel_decisions [NAME or FILE.onnx ...] [--threads 2] [--race 10s] [--json]
+Usage: python -m benchmarks.kernel_decisions [NAME or FILE.onnx ...] [--threads 2] [--race 10s] [--quick]
+       [--json]
 
 A name is one of the zoo, or grouped:CHANNELS/GROUPS for six convolutions of 3 x 3 in groups, the last three
 of half the rows and columns and twice the channels and groups.
@@ -14,6 +17,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -47,6 +54,7 @@ from intarsia.tune.passes import (
     TuneConvolutions,
     TuneFusionBorders,
     TuneFusionMerges,
+    TuneKernelsJointly,
     TuneKernelThreads,
     TunePacking,
 )
@@ -63,6 +71,9 @@ PASSES: Final[tuple[TuningPass, ...]] = (
 )
 RULE: Final = "rule"
 ALL: Final = "all"
+JOINTLY: Final = "jointly"
+ROADS: Final[dict[str, tuple[TuningPass, ...]]] = {ALL: PASSES, JOINTLY: (TuneKernelsJointly(),)}
+"""Passes that decide on all kernels, by name of the road."""
 
 
 def grouped_network(text: str) -> IRModule:
@@ -97,6 +108,46 @@ def decide(module: IRModule, target: Target, passes: Sequence[TuningPass], measu
     return ctx.trace.tuned
 
 
+def decide_once(name: str, threads: int, road: str) -> dict[str, Any]:
+    """Decide on a model's kernels with a new database; return the cost and what it took.
+
+    The seconds begin when the program as it is was measured, which tuning does in any case.
+    """
+    module, target = model_of(name), Target.for_toolchain("native", threads=threads)
+    with (
+        LocalTestbed.open(this_host()) as testbed,
+        TemporaryDirectory() as folder,
+        Database.open(Path(folder) / "measurements.db") as database,
+    ):
+        measurer = Measurer(testbed, database)
+        evaluator = MeasuringEvaluator(Workload(module), target, measurer, by_decisions=True)
+        (by_rule,) = evaluator.evaluate([Trace(module)])
+        begun, trials = time.perf_counter(), measurer.trials
+        trace = decide(module, target, ROADS[road], measurer)
+        seconds, used = time.perf_counter() - begun, measurer.trials - trials
+    usage = [resource.getrusage(kind) for kind in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {
+        "seconds": seconds,
+        "cpu": sum(item.ru_utime + item.ru_stime for item in usage),
+        "measured": used,
+        "ratio": by_rule.perf / trace.cost,
+    }
+
+
+def time_decisions(name: str, threads: int) -> dict[str, Any]:
+    """Return what each road takes for a model, each in a process of its own with an empty cache."""
+    result = {}
+    for road in ROADS:
+        with TemporaryDirectory() as folder:
+            environment = {**os.environ, "XDG_CACHE_HOME": folder}
+            command = [sys.executable, "-m", "benchmarks.kernel_decisions", name, f"--threads={threads}"]
+            output = subprocess.run(
+                [*command, f"--decide={road}"], env=environment, capture_output=True, text=True, check=True
+            )
+        result[road] = json.loads(output.stdout)
+    return result
+
+
 def measure_model(name: str, threads: int, seconds: float) -> dict[str, Any]:
     """Decide on a model's kernels, and return the record."""
     module = model_of(name)
@@ -109,7 +160,8 @@ def measure_model(name: str, threads: int, seconds: float) -> dict[str, Any]:
     ):
         for item in PASSES:
             traces[item.info.name] = decide(module, target, [item], Measurer(testbed, database))
-        traces[ALL] = decide(module, target, PASSES, Measurer(testbed, database))
+        for road, passes in ROADS.items():
+            traces[road] = decide(module, target, passes, Measurer(testbed, database))
     spent = time.perf_counter() - begun
     changed = {key: trace for key, trace in traces.items() if trace.out_mod is not module}
     inputs = random_inputs(module["main"])
@@ -141,13 +193,20 @@ def measure_model(name: str, threads: int, seconds: float) -> dict[str, Any]:
 
 
 def table_rows(record: dict[str, Any]) -> list[str]:
-    """Return the lines of a model: one for each pass that decided something."""
+    """Return the lines of a model: one for each road, and for each pass that decided something."""
+    roads = [
+        f"  {road}: {timed['seconds']:.1f} s, {timed['cpu']:.1f} s of CPU, {timed['measured']} measured,"
+        f" {timed['ratio']:.3f} by single measurements"
+        for road, timed in record["roads"].items()
+    ]
+    if "ratios" not in record:
+        return [record["model"], *roads]
     head = f"{record['model']} ({record['threads']} threads, {record['milliseconds']:.3f} ms by rule)"
     rows = [
         f"  {key}: {ratio:.3f} ({low:.3f} to {high:.3f}); {'; '.join(record['decisions'][key])}"
         for key, (ratio, low, high) in record["ratios"].items()
     ]
-    return [f"{head}, decided in {record['tuning_seconds']:.0f} s", *(rows or ["  nothing decided"])]
+    return [f"{head}, decided in {record['tuning_seconds']:.0f} s", *roads, *(rows or ["  nothing decided"])]
 
 
 def main() -> None:
@@ -155,11 +214,17 @@ def main() -> None:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--race", default="10s")
+    parser.add_argument("--quick", action="store_true", help="only time the decisions of all passes")
+    parser.add_argument("--decide", choices=sorted(ROADS), help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.decide:
+        print(json.dumps(decide_once(options.names[0], options.threads, options.decide)))
+        return
     records = []
     for name in options.names:
-        records.append(measure_model(name, options.threads, parse_budget(options.race)))
+        record = {} if options.quick else measure_model(name, options.threads, parse_budget(options.race))
+        records.append({"model": name, **record, "roads": time_decisions(name, options.threads)})
         if not options.json:
             print("\n".join(table_rows(records[-1])), flush=True)
     if options.json:

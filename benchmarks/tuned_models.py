@@ -66,11 +66,12 @@ def tune_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
     begin = time.perf_counter()
     with Database.open(options.database) as database:
         logs = ScheduleLogs(this_host(), database, options.seconds, least_share=0.0, on_note=_print_note)
-        log, rows = logs.make(extract_tasks(module, native))
+        searched = logs.make(extract_tasks(module, native))
     seconds = time.perf_counter() - begin
     engines = {contender: Target.for_toolchain(contender, threads=options.threads) for contender in ENGINES}
-    searched = native.with_options(schedules=log.digest) if len(log) else native
-    contenders = {SEARCHED: searched, DEFAULT: native, **engines}
+    log = searched.log
+    scheduled = native.with_options(schedules=log.digest) if len(log) else native
+    contenders = {SEARCHED: scheduled, DEFAULT: native, **engines}
     timings = time_contenders(module, contenders, parse_budget(options.budget))
     ratios = {contender: timings.ratio(contender, SEARCHED) for contender in (DEFAULT, *ENGINES)}
     return {
@@ -80,8 +81,10 @@ def tune_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "native_seconds": timings.timings[SEARCHED].median,
         "ratios": {contender: [ratio.ratio, ratio.low, ratio.high] for contender, ratio in ratios.items()},
         "best": min(ratios[contender].ratio for contender in ENGINES),
-        "kernels": [row.to_json() for row in rows],
-        "lines": _lines(name, options.threads, seconds, rows, timings.timings[SEARCHED].median, ratios),
+        "kernels": [row.to_json() for row in searched.rows],
+        "lines": _lines(
+            name, options.threads, seconds, searched.rows, timings.timings[SEARCHED].median, ratios
+        ),
     }
 
 

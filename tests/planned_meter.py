@@ -28,3 +28,8 @@ class PlannedMeter:
     def measuring_seconds(self) -> float:
         """See Meter.measuring_seconds."""
         return self.spent
+
+    @property
+    def candidates(self) -> int:
+        """See Meter.candidates."""
+        return self.trials

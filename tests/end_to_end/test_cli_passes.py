@@ -400,7 +400,7 @@ def test_tune_reads_nested_passes_before_it_imports_the_model() -> None:
         2,
         "",
         f"error: unknown pass 'TuneSchedul'\n  {text}\n  {' ' * text.index('TuneSchedul')}^\n"
-        "help: did you mean TuneSchedule or TuneSwitches?\n",
+        "help: did you mean TuneSchedule?\n",
     )
 
 

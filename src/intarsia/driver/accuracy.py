@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,7 +11,7 @@ from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.transform import Pass
-from intarsia.tune.passes import TuneConvolutions, TunePrecision, TuneWeights
+from intarsia.tune.passes import TuneConvolutions, TuneKernelsJointly, TunePrecision, TuneWeights
 
 _NATIVE: Final = "native"
 _DIRECT: Final = "direct"
@@ -73,20 +73,35 @@ class Accuracy:
             UsageError: A pass of the user is forbidden.
         """
         if self.exact:
-            kept = tuple(item for item in passes if not isinstance(item, TuneConvolutions))
-            if are_given and len(kept) < len(passes):
+            if are_given and any(map(_chooses_algorithms, passes)):
                 raise UsageError(
                     "exact results are required, but TuneConvolutions chooses other algorithms",
                     help="drop either --exact or the pass",
                 )
-            return kept
+            return tuple(_direct_only(passes))
         if self.tolerance is None or are_given:
             return tuple(passes)
         narrower = TuneWeights(tolerance=self.tolerance), TunePrecision(tolerance=self.tolerance)
         return (*map(_with_less_accurate, passes), *narrower)
 
 
+def _chooses_algorithms(item: Pass) -> bool:
+    inner = item.passes if isinstance(item, TuneKernelsJointly) else (item,)
+    return any(isinstance(part, TuneConvolutions) for part in inner)
+
+
+def _direct_only(passes: Iterable[Pass]) -> Iterator[Pass]:
+    """Yield passes without those that choose algorithms of convolutions."""
+    for item in passes:
+        if not _chooses_algorithms(item):
+            yield item
+        elif isinstance(item, TuneKernelsJointly) and (kept := tuple(_direct_only(item.passes))):
+            yield replace(item, passes=kept)
+
+
 def _with_less_accurate(item: Pass) -> Pass:
+    if isinstance(item, TuneKernelsJointly):
+        return replace(item, passes=tuple(map(_with_less_accurate, item.passes)))
     if not isinstance(item, TuneConvolutions):
         return item
     return replace(item, algorithms=(*item.algorithms, _LESS_ACCURATE))

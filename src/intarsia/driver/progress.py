@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
-from intarsia.measure.measurer import MeasureProgress
+from intarsia.measure.measure_progress import MeasureProgress
 
 
 class TuneStage(StrEnum):

@@ -178,22 +178,39 @@ def prepare_quantisation(
             return measure_error(run, held_back, expected, budget.measured_metric)
 
     error = measure(frozenset())
-    sets = f"{len(held_back.inputs)} input sets of {data.source}"
-    sets += f" ({len(used.inputs)} used to calibrate, {method})"
-    drop = "" if budget.max_drop is None else f", a drop of {error.drop:.3g}"
     is_allowed = budget.allows(error)
-    fate = "" if is_allowed else ", more than is allowed: it is not tried"
-    note(f"int8 has an error of {error.relative:.3g} ({error.decibels:.1f} dB){drop} on {sets}{fate}")
+    sets = f"{len(held_back.inputs)} input sets of {data.source}"
+    note(_error_text(error, budget, f"{sets} ({len(used.inputs)} used to calibrate, {method})"))
     offered = [(ALL, error)] if is_allowed else []
     if front or not is_allowed:
         search = _LayerSearch(with_scales(annotated, record, method), used, budget, error, measure)
         offered += search.choices(engines(targets), front=front, note=note)
+    return Quantisation(_passes(offered, budget, record, method), held_back.inputs[0], tuple(notes))
+
+
+def _error_text(error: OutputError, budget: ErrorBudget, sets: str) -> str:
+    """Return the error with all layers in integers as a sentence, with the sets that it was measured on."""
+    drop = "" if budget.max_drop is None else f", a drop of {error.drop:.3g}"
+    fate = "" if budget.allows(error) else ", more than is allowed: it is not tried"
+    return f"int8 has an error of {error.relative:.3g} ({error.decibels:.1f} dB){drop} on {sets}{fate}"
+
+
+def _passes(
+    offered: Sequence[tuple[str, OutputError]], budget: ErrorBudget, record: CalibrationRecord, method: str
+) -> tuple[Pass, ...]:
+    """Return the pass that decides between sets of layers; none without a set.
+
+    Args:
+        offered: Sets of layers as text, with their errors.
+        budget: Limits of the error.
+        record: Calibrated ranges.
+        method: Name of the calibrator.
+    """
     if not offered:
-        return Quantisation((), held_back.inputs[0], tuple(notes))
-    bound = max(budget.bound(choice_error) for _, choice_error in offered)
+        return ()
+    bound = max(budget.bound(error) for _, error in offered)
     layers = tuple(dict.fromkeys(text for text, _ in offered))
-    passes = (TuneQuantization(tolerance=bound, record=record.text, method=method, layers=layers),)
-    return Quantisation(passes, held_back.inputs[0], tuple(notes))
+    return (TuneQuantization(tolerance=bound, record=record.text, method=method, layers=layers),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipelin
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.measurer import MeasureProgress
+from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.transform import Pass

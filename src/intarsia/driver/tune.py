@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from intarsia.driver.database_argument import opens_database
 from intarsia.support.callbacks import never, silent
@@ -47,7 +47,7 @@ def tune(
     name: str = "",
     seed: int = 0,
     threads: int | None = None,
-    database: Database | str | PathLike[str] | None = None,
+    database: Database | str | PathLike[str] | Literal[False] | None = None,
     cluster: str | None = None,
     partitions: bool = True,
     exact: bool = False,
@@ -86,7 +86,7 @@ def tune(
             in any case; the search and the race get what is left then. With 0 nothing is searched: the model
             gets the best decisions that an earlier run with this database has found for it, or for the same
             model with other weights.
-        trials: Maximum number of measured candidates; None for all.
+        trials: Maximum number of measured candidates, schedules of kernels among them; None for all.
         targets: Targets to compare, as targets, their texts or names of toolchains; None for every
             registered toolchain.
         shapes: Shapes of inputs, by name; a text in them is the name of a symbolic dimension.
@@ -98,7 +98,7 @@ def tune(
         name: Name of the model in tables and reports; default: that of its file, or else of its graph.
         seed: Random seed of the inputs and of the order of measurement.
         threads: Number of threads of each candidate; None for all usable cores.
-        database: Database of measurements, or its file or URL; None for none.
+        database: Database of measurements, or its file or URL; None or False for none.
         cluster: Address of a Dask scheduler with workers that measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether different toolchains may run parts of the model.
         exact: Whether sums must be computed directly, without algorithms such as Winograd's.

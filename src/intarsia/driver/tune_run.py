@@ -15,24 +15,26 @@ from intarsia.driver.baselines import baselines, default_precision_entrants
 from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.explain.run_facts import collect_facts
-from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
+from intarsia.driver.finished_runs import FinishedRuns
+from intarsia.driver.kept_run import KeptRun
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.quantisation import quantised_entrants
-from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
+from intarsia.driver.relatives import relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
 from intarsia.driver.size_variants import SizeVariants
 from intarsia.measure.candidate_kind import instantiate
-from intarsia.measure.database import Database, ModelRecord, RunRecord
+from intarsia.measure.database import Database
 from intarsia.measure.judge.accuracy import judged_trials
 from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.sized_trials import sized_trials
 from intarsia.measure.measure_input import Workload
-from intarsia.measure.measurer import MeasureProgress, Measurer
+from intarsia.measure.measure_progress import MeasureProgress
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import EarlyBuilder, Testbed
 from intarsia.measure.work import random_text
 from intarsia.report.run_records import RunRequest
@@ -161,7 +163,7 @@ class TuneRun:
 
         The winner was built and run before, so it is built in this process.
         """
-        finished = self._find_finished()
+        finished = self._finished_runs.find(self.plan)
         if finished is None:
             return None
         run, finished_at = finished
@@ -180,58 +182,25 @@ class TuneRun:
             return None
         return self._result(executable, run, trials[0].gate, inputs, start, finished_at)
 
-    def _find_finished(self) -> tuple[KeptRun, float] | None:
-        """Return the finished run of the same question, and its time.
-
-        A plan that an earlier run without a plan has found adds nothing to the question.
-        """
-        with_plan = self._find_answer(self.plan)
-        if with_plan is not None or self.plan is None:
-            return with_plan
-        without = self._find_answer(None)
-        return without if without and without[0].plan.is_same(self.plan) else None
-
-    def _find_answer(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
-        record = None if self.database is None else self.database.find_run(self._question(plan))
-        if record is None:
-            return None
-        try:
-            return KeptRun.from_text(record.outcome), record.finished_at
-        except ValueError:  # of another version: the run is repeated
-            return None
-
     def _store(self, result: TuneResult) -> None:
-        if self.database is None or result.stopped:
-            return
-        outcome = KeptRun(result.candidates, result.plan, result.explanation, result.schedules).to_text()
-        key, host = self._question(self.plan), self.testbed.host.digest
-        self.database.keep_run(RunRecord(key, self.workload.digest, host, time.time(), outcome))
-        layers = " ".join(sorted(layers_of(self.workload.module)))
-        self.database.keep_model(ModelRecord(key, self._family_question, layers))
+        if not result.stopped:
+            run = KeptRun(result.candidates, result.plan, result.explanation, result.schedules)
+            self._finished_runs.keep(run, self.plan)
 
-    def _question(self, plan: Plan | None) -> str:
-        return question_digest(
+    @property
+    def _finished_runs(self) -> FinishedRuns:
+        return FinishedRuns(
+            self.database,
             self.workload,
             self.testbed.host,
             self.targets,
-            seconds=self.seconds,
-            trials=self.trials,
-            seed=self.seed,
-            searches=self.searches,
-            passes=self.passes,
-            plan=plan,
-            proves=self.proves,
-            specializes=self._specializes,
-        )
-
-    @property
-    def _family_question(self) -> str:
-        return family_question_digest(
-            self.testbed.host,
-            self.targets,
-            searches=self.searches,
-            passes=self.passes,
-            settings=self.workload.settings,
+            self.seconds,
+            self.trials,
+            self.seed,
+            self.searches,
+            self.passes,
+            self.proves,
+            self._specializes,
         )
 
     @property
@@ -298,9 +267,9 @@ class TuneRun:
 
         With a limit of trials it is left out, with a note.
         """
-        if self.database is None or contest.random_text or self.should_stop():
+        if contest.random_text or self.should_stop():
             return  # nothing is tried, and the search reports why
-        plan = nearest_plan(self.database, self._family_question, self.workload.module)
+        plan = self._finished_runs.nearest_plan()
         entrant = None if plan is None else relative_entrant(self.workload, plan)
         if entrant is None:
             return

@@ -13,17 +13,11 @@ from intarsia.toolchain.native.toolchain import Native
 from intarsia.transform import Pass, Sequential, load_pass_sequence, read_passes, register_pipeline
 from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.passes import (
-    TuneChannelBlocks,
     TuneCombineParallel,
-    TuneConvolutionForms,
-    TuneConvolutions,
     TuneFlags,
-    TuneFusionBorders,
-    TuneFusionMerges,
-    TuneKernelThreads,
+    TuneKernelsJointly,
     TuneLayout,
     TuneLibraries,
-    TunePacking,
     TunePipeline,
     TuneRewrite,
     TuneSubgraphs,
@@ -57,14 +51,8 @@ def default_tuning() -> Sequential:
             TuneCombineParallel(expected_gain=little),
             TuneRewrite(expected_gain=little),
             TuneLayout(expected_gain=little),
-            TuneConvolutions(),
+            TuneKernelsJointly(),
             TuneLibraries(expected_gain=little),
-            TuneFusionMerges(),
-            TuneConvolutionForms(),
-            TuneChannelBlocks(),
-            TunePacking(),
-            TuneKernelThreads(),
-            TuneFusionBorders(),
             TuneSchedule(),
         ]
     )

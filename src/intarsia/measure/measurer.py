@@ -15,6 +15,7 @@ from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.kernel_times import timed_inputs
 from intarsia.measure.measure_event import RACE, MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
+from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.result import RaceEnd
@@ -26,29 +27,6 @@ from intarsia.support.callbacks import never, silent
 
 _TOO_SOON: Final = 0.5
 """Share of the patience: a limit that follows the best candidate may be somewhat shorter than it."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureProgress:
-    """The progress of a series of measurements.
-
-    Attributes:
-        done: Number of candidates with a result.
-        stored: Number of results from the database.
-        total: Number of all candidates.
-        failed: Number of failures by kind.
-        best: The least cost so far in seconds, or infinite.
-        seconds: Time used.
-        seconds_left: Time that the rest will take at this pace, or until the budget ends, in seconds.
-    """
-
-    done: int
-    stored: int
-    total: int
-    failed: Mapping[MeasureError, int]
-    best: float
-    seconds: float
-    seconds_left: float
 
 
 @dataclass(eq=False)
@@ -91,7 +69,10 @@ class Measurer:
     measuring_seconds: float = field(default=0.0, init=False)
     """Those of them that the measurements themselves took."""
     trials: int = field(default=0, init=False)
-    """Number of all measurements with used results, in this run or earlier ones, each counted once."""
+    """Number of all measurements with used results, in this run or earlier ones, each counted once; also
+    those of other work that measures."""
+    candidates: int = field(default=0, init=False)
+    """Number of those of them that measured candidates of this measurer."""
     events: list[MeasureEvent] = field(default_factory=list, init=False)
     """Measurements with used results in order, each once, and races."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -110,9 +91,21 @@ class Measurer:
         """Seconds as `spent`, with those that have passed since the last measurement."""
         return self.spent + self._account.uncharged
 
-    def count_elapsed(self) -> None:
-        """Count what has passed since the last measurement: other work that measures ends here."""
-        self.spent += self._account.charge(0.0)
+    def count_work(self, trials: int, charge: float | None = None) -> float:
+        """Count other work that measures, which ends now, and return its charge in seconds.
+
+        Args:
+            trials: Number of its measurements.
+            charge: Stored charge of the same work in an earlier run, which is counted in place of the time;
+                None for the time since the last measurement.
+        """
+        if charge is None:
+            charge = self._account.charge(0.0)
+        else:
+            self._account.skip()
+        self.spent += charge
+        self.trials += trials
+        return charge
 
     def measure(
         self,
@@ -291,6 +284,7 @@ class Measurer:
         self.spent += share if result.charged_seconds is None else result.charged_seconds
         self.measuring_seconds += share
         self.trials += 1
+        self.candidates += 1
         self._note(item, item.candidate.kind, result.cost, result.error, self._share(result))
 
     def _note(self, item: MeasureInput, kind: str, cost: float, error: MeasureError, seconds: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +13,6 @@ from intarsia.tune.instruction import Instruction
 
 APPLIED: Final = "Applied"
 """The decision of the one-choice instruction that a heuristic pass becomes in a trace."""
-OFF: Final = "Off"
-ON: Final = "On"
 
 
 class FeedbackPass(Pass):
@@ -65,22 +62,3 @@ class HeuristicPass:
     def applied(self) -> Instruction:
         """The instruction with one choice that stands in a trace for what it did."""
         return Instruction(self.name, {APPLIED: self.choice})
-
-    @property
-    def switch(self) -> Instruction:
-        """Whether it runs; off is the first choice, and wins ties."""
-        return Instruction(f"run {self.name}", {OFF: Choice(), ON: self.choice})
-
-
-def heuristic_passes(passes: Sequence[Pass]) -> tuple[HeuristicPass, ...]:
-    """Passes that are to be decided about.
-
-    Raises:
-        UsageError: There is none, one is a sequence or a tuning pass, or has an option that is no plain data.
-    """
-    if not passes:
-        raise UsageError("there is no pass to decide about", help="passes=(FoldConstant(), ...)")
-    wrapped = tuple(map(HeuristicPass, passes))
-    for item in wrapped:
-        _ = item.choice
-    return wrapped

@@ -26,11 +26,15 @@ class Meter(Protocol):
 
     @property
     def measuring_seconds(self) -> float:
-        """Seconds that the measurements alone took."""
+        """Seconds that measuring candidates alone took."""
 
     @property
     def trials(self) -> int:
         """Number of measurements."""
+
+    @property
+    def candidates(self) -> int:
+        """Number of those of them that measured candidates."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,11 @@ class WallMeter:
     def measuring_seconds(self) -> float:
         """See Meter.measuring_seconds; whatever its user does counts."""
         return self.spent
+
+    @property
+    def candidates(self) -> int:
+        """See Meter.candidates."""
+        return self.trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +140,8 @@ class RunControl:
 
     @property
     def seconds_per_trial(self) -> float:
-        """Mean seconds of all measurements of the meter, those before this control as well; 0 without any."""
-        return self.meter.measuring_seconds / self.meter.trials if self.meter.trials else 0.0
+        """Mean seconds of all candidates of the meter, those before this control as well; 0 without any."""
+        return self.meter.measuring_seconds / self.meter.candidates if self.meter.candidates else 0.0
 
     @property
     def seconds_left(self) -> float:

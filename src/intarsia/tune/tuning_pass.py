@@ -84,7 +84,7 @@ class TuningPass(FeedbackPass):
             candidate = extend_trace(given, point, trace, ctx)
             return inf if candidate is None else query_cost_model(expected, candidate)
 
-        return _search_decisions(
+        return search_decisions(
             given,
             trace,
             ctx,
@@ -113,7 +113,7 @@ class TuningPass(FeedbackPass):
         )
 
 
-def _search_decisions(
+def search_decisions(
     instructions: Sequence[Instruction],
     trace: Trace,
     ctx: TuningContext,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,8 @@ from intarsia.measure.judge.accuracy import error_bound
 from intarsia.op import call
 from intarsia.support.errors import UsageError, VerificationError
 from intarsia.target import Target
-from intarsia.tune.passes import TuneConvolutions, TunePrecision, TuneWeights
+from intarsia.transform import Pass
+from intarsia.tune.passes import TuneConvolutions, TuneKernelsJointly, TunePacking, TunePrecision, TuneWeights
 
 pytestmark = pytest.mark.processes
 
@@ -28,12 +31,22 @@ def program() -> IRModule:
     return IRModule.from_expr(Function((x,), call("Conv", x, Constant(weight.astype("f4")), pads=(1,) * 4)))
 
 
+def flattened(passes: Sequence[Pass]) -> list[Pass]:
+    """Passes, with those inside of `TuneKernelsJointly` in its place."""
+    return [
+        inner
+        for item in passes
+        for inner in (item.passes if isinstance(item, TuneKernelsJointly) else (item,))
+    ]
+
+
 def test_exact_runs_compute_convolutions_directly() -> None:
     exact = Accuracy(exact=True)
     given = Target(NATIVE), Target("cpu -toolchain=onnxruntime"), Target(DIRECT)
     assert [str(each) for each in exact.targets(given)] == [DIRECT, "cpu -toolchain=onnxruntime", DIRECT]
     found = exact.passes(deciding_passes(None, None), are_given=False)
-    assert not any(isinstance(item, TuneConvolutions) for item in found)
+    assert not any(isinstance(item, TuneConvolutions) for item in flattened(found))
+    assert any(isinstance(item, TunePacking) for item in flattened(found)), "other decisions stay"
     assert Accuracy().targets(given) == given
     assert Accuracy().passes(deciding_passes(None, None), are_given=False) == deciding_passes(None, None)
 
@@ -44,6 +57,10 @@ def test_what_is_not_exact_is_refused() -> None:
         exact.targets([Target(f"{NATIVE} -convolutions=winograd_4")])
     with pytest.raises(UsageError, match="TuneConvolutions chooses other algorithms"):
         exact.passes([TuneConvolutions()], are_given=True)
+    with pytest.raises(UsageError, match="TuneConvolutions chooses other algorithms"):
+        exact.passes([TuneKernelsJointly()], are_given=True)
+    only_algorithms = TuneKernelsJointly(passes=(TuneConvolutions(),))
+    assert exact.passes([only_algorithms], are_given=False) == ()
 
 
 def test_a_bound_goes_with_the_program_and_allows_more() -> None:
@@ -51,7 +68,7 @@ def test_a_bound_goes_with_the_program_and_allows_more() -> None:
     assert error_bound(bounded.program(program())) == 0.01
     found = bounded.passes(deciding_passes(None, None), are_given=False)
     assert found[-2:] == (TuneWeights(tolerance=0.01), TunePrecision(tolerance=0.01))
-    (convolutions,) = [item for item in found if isinstance(item, TuneConvolutions)]
+    (convolutions,) = [item for item in flattened(found) if isinstance(item, TuneConvolutions)]
     assert "winograd_6" in convolutions.algorithms
     assert bounded.passes([TuneConvolutions()], are_given=True) == (TuneConvolutions(),)
 

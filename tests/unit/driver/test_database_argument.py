@@ -9,7 +9,7 @@ import pytest
 
 from intarsia.driver.database_argument import opens_database
 from intarsia.measure.database import Database
-from intarsia.support.errors import DatabaseError
+from intarsia.support.errors import DatabaseError, UsageError
 
 
 @opens_database
@@ -33,6 +33,16 @@ def test_an_open_one_stays_open(tmp_path: Path) -> None:
         assert taken(database=opened) is opened
         opened.check_writable()
     assert taken() is None
+
+
+def test_false_is_no_database() -> None:
+    assert taken(database=False) is None
+
+
+@pytest.mark.parametrize("wrong", [True, 3, ["measurements.sqlite"]])
+def test_other_values_are_refused(wrong: object) -> None:
+    with pytest.raises(UsageError, match="expected a database, its file or its URL"):
+        taken(database=wrong)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
+from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureProgress, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import Measured
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy

@@ -224,10 +224,17 @@ def test_the_import_says_what_is_pinned_and_why() -> None:
     cache = np.ones((2, 2, 3, 16), np.float32)
     inputs = {"q": floats, "k": floats, "v": floats, "pk": cache, "pv": cache}
     inputs |= {"l": np.array([3, 3], np.int32), "t": np.array(4, np.int32)}
-    module = from_onnx(node_model("GroupQueryAttention", inputs, 3, num_heads=2, kv_num_heads=2))
+    attrs: dict[str, Any] = {
+        "num_heads": 2,
+        "kv_num_heads": 2,
+        "local_window_size": 3,
+        "sliding_window_cache": 1,
+    }
+    module = from_onnx(node_model("GroupQueryAttention", inputs, 3, **attrs))
     assert import_notes(module) == (
         "com.microsoft::GroupQueryAttention (1 node) runs on onnxruntime only: "
-        "ONNX's operators do not express this form of it: keys and values of the past",
+        "ONNX's operators do not express this form of it: "
+        "a cache that slides with its window, or a past that is not causal",
     )
     assert import_notes(from_onnx(node_model("Gelu", {"x": SQUARES}))) == ()
 

@@ -14,7 +14,7 @@ from tests.parallel_programs import program as results_of
 from tests.tuning_passes import CostTable, NoteHeuristic, layout, program
 
 from intarsia.collage.tune_device_placement import CopyCost
-from intarsia.ir import IRModule, structural_digest
+from intarsia.ir import structural_digest
 from intarsia.passes import FoldConstant, InferType
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, Sequential, get_pass, pass_names
@@ -44,7 +44,6 @@ WITH_OPTIONS: dict[str, dict[str, Any]] = {
     "TunePrecision": {"tolerance": 1e-2},
     "TuneQuantization": {"tolerance": 1e-2, "record": '{"0":[-1.0,2.5]}'},
     "TuneWeights": {"tolerance": 1e-2},
-    "TuneSwitches": {"passes": (FoldConstant(max_bytes=10),)},
     "TuneSubgraphs": {"passes": (Sequential([FoldConstant()], name="row"), TuneLayout(strategy=Beam(2)))},
 }
 """Options of passes that cannot do without."""
@@ -136,13 +135,6 @@ print(str(Choice.from_json({item!r}).apply(mod)).count("Relu("))
 
 
 class TestHeuristicPass:
-    def test_it_is_a_switch(self) -> None:
-        switch = HeuristicPass(NoteHeuristic("no")).switch
-        assert (switch.name, switch.decisions) == ("run NoteHeuristic", ("Off", "On"))
-        mod: IRModule = program()
-        assert switch.apply(mod, "Off") is mod
-        assert switch.apply(mod, "On").attrs["heuristic"] == "no"
-
     def test_it_is_an_instruction_with_one_choice(self) -> None:
         applied = HeuristicPass(NoteHeuristic()).applied
         assert (applied.name, applied.decisions) == ("NoteHeuristic", ("Applied",))

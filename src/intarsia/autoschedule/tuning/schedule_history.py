@@ -42,6 +42,19 @@ class KeptSchedule:
     trials: int
 
 
+@dataclass(frozen=True, slots=True)
+class SearchCharge:
+    """What a search of schedules counts for in the budget of its run.
+
+    Attributes:
+        seconds: Wall time.
+        trials: Number of measured schedules.
+    """
+
+    seconds: float
+    trials: int
+
+
 @dataclass(frozen=True)
 class ScheduleHistory:
     """The schedule log of one machine.
@@ -143,6 +156,28 @@ class ScheduleHistory:
         """
         keys = sorted(task.key for task in tasks)
         self._write(self._key("spent", *keys), tasks[0], {"seconds": seconds})
+
+    def find_charge(self, question: Sequence[object]) -> SearchCharge | None:
+        """Return what the search of a run counts for, if that run has finished it; None otherwise.
+
+        Args:
+            question: Program and settings of the search, by which it differs from others.
+        """
+        data = self._read(self._key("charge", *question))
+        try:
+            return None if data is None else SearchCharge(**data)
+        except TypeError:  # of another version
+            return None
+
+    def keep_charge(
+        self, question: Sequence[object], tasks: Sequence[ExtractedTask], charge: SearchCharge
+    ) -> None:
+        """Store what the search of a run counts for, so that a resumed run counts the same.
+
+        Raises:
+            DatabaseError: It cannot be written.
+        """
+        self._write(self._key("charge", *question), tasks[0], asdict(charge))
 
     def _result_key(self, task: ExtractedTask) -> str:
         return self._key("schedule", task.key, task.task.hardware.num_cores)

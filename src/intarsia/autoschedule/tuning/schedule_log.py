@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,18 +13,18 @@ from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
 from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
-from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
 from intarsia.autoschedule.tuning.search_schedules import (
     LEAST_SHARE,
     LEAST_WORK,
     ScheduleSearch,
+    SearchedSchedules,
     search_schedules,
 )
 from intarsia.measure.database import Database
 from intarsia.measure.workers import Workers
 from intarsia.native.peak import measured_peak
 from intarsia.native.roofline import Roofline
-from intarsia.native.schedule import ScheduleLog
 from intarsia.support.callbacks import never, silent
 from intarsia.support.digest import digest_text
 from intarsia.target import Host
@@ -44,6 +45,7 @@ class ScheduleLogs:
         seconds: Total seconds of schedule search of a program's kernels, earlier runs included; 0 to search
             nothing, and take stored schedules.
         trials: Maximum number of measured schedules, earlier runs included; None for no limit.
+        seconds_each: Maximum seconds for each kernel that is chosen by what it can gain.
         seed: Random seed of the search.
         least_share: Least share of the time of all kernels that a searched kernel must be able to gain; 0 to
             search all kernels.
@@ -63,11 +65,12 @@ class ScheduleLogs:
     on_note: Callable[[str], object] = silent
     should_stop: Callable[[], bool] = never
     workers: Workers | None = None
+    seconds_each: float = math.inf
 
     def make(
         self, tasks: Sequence[ExtractedTask], seconds_in_program: Mapping[str, float] = MappingProxyType({})
-    ) -> tuple[ScheduleLog, tuple[ScheduleRow, ...]]:
-        """Return the best schedules of kernels, and the rows of a search if there was one.
+    ) -> SearchedSchedules:
+        """Return the best schedules of kernels, with the rows of a search if there was one.
 
         A log that is not empty is written where builds find it.
 
@@ -81,19 +84,19 @@ class ScheduleLogs:
         """
         history = ScheduleHistory(self.database, self.host)
         if self.seconds:
-            log, rows = self._search(tasks, history, seconds_in_program)
+            searched = self._search(tasks, history, seconds_in_program)
         else:
-            log, rows = history.make_log(tasks), ()
-        if len(log):
-            log.save(schedule_folder())
-        return log, rows
+            searched = SearchedSchedules(history.make_log(tasks), (), 0, 0.0)
+        if len(searched.log):
+            searched.log.save(schedule_folder())
+        return searched
 
     def _search(
         self,
         tasks: Sequence[ExtractedTask],
         history: ScheduleHistory,
         seconds_in_program: Mapping[str, float],
-    ) -> tuple[ScheduleLog, tuple[ScheduleRow, ...]]:
+    ) -> SearchedSchedules:
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
         roofline = partial(Roofline.measured, isa, threads)
         options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
@@ -110,6 +113,7 @@ class ScheduleLogs:
                 history,
                 measured_peak(isa, threads),
                 seconds=self.seconds,
+                seconds_each=self.seconds_each,
                 trials=self.trials,
                 seed=self.seed,
                 roofline=roofline if self.least_share else None,
@@ -122,8 +126,7 @@ class ScheduleLogs:
                 on_progress=self.on_progress,
                 should_stop=self.should_stop,
             )
-            searched = search_schedules(tasks, search)
-        return searched.log, searched.rows
+            return search_schedules(tasks, search)
 
 
 def samples_name(host: Host, threads: int, settings: PassSettings) -> str:

@@ -72,6 +72,7 @@ class ScheduleSearch:
         history: Stored measurements, results and search times of this machine.
         peak: Peak floating-point operations per second of the machine.
         seconds: Total seconds of the search, earlier searches of these kernels included.
+        seconds_each: Seconds for each kernel that is chosen by what it can gain.
         trials: Maximum number of measured schedules of all kernels, stored ones included; None for no limit.
         seed: Random seed of the search.
         options: Options of the kernels' policies; None for options that fit the time.
@@ -93,6 +94,7 @@ class ScheduleSearch:
     history: ScheduleHistory
     peak: float
     seconds: float = math.inf
+    seconds_each: float = math.inf
     trials: int | None = None
     seed: int = 0
     options: PolicyOptions | None = None
@@ -211,6 +213,8 @@ class _Run:
         most = min(len(ordered), self._most_kernels)
         self.chosen = ordered[:most]
         self.reasons |= {kernel.extracted.key: NO_TIME for kernel in ordered[most:]}
+        each = self.search.seconds_each * len(self.chosen) if self.chosen else 0.0
+        self.control.seconds = min(self.control.seconds, self.control.spent + each)
 
     @property
     def _most_kernels(self) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from intarsia.autoschedule.tuning.search_seconds import SHARE, search_seconds
-from intarsia.ir import IRModule
+from intarsia.autoschedule.tuning.search_seconds import SHARE, search_seconds, search_trials, seconds_each
+from intarsia.ir import IRModule, structural_digest
 from intarsia.op.infer import infer_types
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Target
@@ -58,7 +58,7 @@ class TuneSchedule(TuningPass, opt_level=0):
         least_share: Least share of the time of all kernels that a searched kernel must be able to gain; 0 to
             search all kernels.
         share: Largest share of the time of a run that is left, of which a program that is measured in no time
-            gets less; 1 for all of it.
+            gets less; 1 for all of it. Below 1 each kernel gets a few seconds only.
 
     Raises:
         UsageError: The target is not native's, or a limit leaves no time or trials.
@@ -133,7 +133,7 @@ class TuneSchedule(TuningPass, opt_level=0):
             unchanged: Candidate with default schedules.
             ctx: Context of the pass.
         """
-        from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
+        from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory, SearchCharge
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
         from intarsia.autoschedule.tuning.schedule_records import ScheduleRows, ScheduleSearchStart
         from intarsia.tune.whole_evaluator import measuring_evaluator
@@ -144,10 +144,12 @@ class TuneSchedule(TuningPass, opt_level=0):
             return control.is_over
 
         judge = measuring_evaluator(ctx.evaluator)
-        database = None if judge is None else judge.measurer.database
+        history = ScheduleHistory(None if judge is None else judge.measurer.database, this_host())
         most = min(self.seconds, self.limits.seconds)
         seconds = 0.0 if should_stop() else search_seconds(most, self.share, ctx.control)
-        is_known = bool(seconds) or not ScheduleHistory(database, this_host()).is_empty
+        trials = search_trials(self.trials, ctx.control) if seconds else self.trials
+        seconds = 0.0 if trials == 0 else seconds
+        is_known = bool(seconds) or not history.is_empty
         tasks = _kernels(mod, whole, control.on_note) if is_known and not should_stop() else ()
         if not tasks:
             return ""
@@ -156,22 +158,30 @@ class TuneSchedule(TuningPass, opt_level=0):
         seconds_in_program = _time_in_program(tasks, unchanged, ctx) if seconds else {}
         logs = ScheduleLogs(
             this_host(),
-            database,
+            history.database,
             seconds,
-            self.trials,
+            trials,
             self.seed,
             self.least_share,
             control.report,
             control.on_note,
             should_stop,
             _lent_workers(judge),
+            seconds_each(self.share, ctx.control),
         )
-        log, rows = logs.make(tasks, seconds_in_program)
+        searched = logs.make(tasks, seconds_in_program)
         if judge is not None:
-            # The search measures too: its time counts against the budget like that of candidates.
-            judge.measurer.count_elapsed()
-        ctx.node.notes.append(ScheduleRows(rows))
-        return log.digest if len(log) else ""
+            # The search measures too: its time and trials count against the budget like those of candidates.
+            question = structural_digest(mod), whole, seconds, trials, self.seed, self.least_share
+            charge = history.find_charge(question)
+            if charge is not None:
+                judge.measurer.count_work(charge.trials, charge.seconds)
+            else:
+                charge = SearchCharge(judge.measurer.count_work(searched.trials), searched.trials)
+                if not ctx.control.should_stop():
+                    history.keep_charge(question, tasks, charge)
+        ctx.node.notes.append(ScheduleRows(searched.rows))
+        return searched.log.digest if len(searched.log) else ""
 
 
 def _lent_workers(judge: MeasuringEvaluator | None) -> Workers | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console as RichConsole
 
-    from intarsia.measure.measurer import MeasureProgress
+    from intarsia.measure.measure_progress import MeasureProgress
 
 _WORDS = {
     TuneStage.IMPORT: "importing the model",

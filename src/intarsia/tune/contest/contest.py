@@ -10,8 +10,9 @@ from functools import partial
 
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput
+from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.measurer import MeasureProgress, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RacedCandidate, RaceResult

@@ -4,6 +4,9 @@ kernel_group      the kernels of a program by fusion group, with their work
 decide_kernels    the transformation that writes decisions into the targets of native's functions
 kernel_question   a decision to make, with the groups that it concerns
 answer_features   by which features answers of other models are compared with a question
+group_times       the times of a program's kernels, and what a decision can save at most
+choice_bundles    which choices are timed together in one program
+answered_questions  what choices saved, and the instructions for those that did
 timed_questions   which questions can pay, by the times of kernels; their choices, most gain first
 tune_kernels      the base of the passes that ask them
 """

@@ -11,7 +11,13 @@ from intarsia.tune.evaluator import target_of
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.kernels.kernel_group import KernelGroup, kernel_groups
 from intarsia.tune.kernels.kernel_question import AS_IT_IS, KernelQuestion
-from intarsia.tune.kernels.timed_questions import LEAST_SHARE, MOST_QUESTIONS, timed_questions
+from intarsia.tune.kernels.timed_questions import (
+    DEFAULT_LIMITS,
+    LEAST_SHARE,
+    QuestionLimits,
+    TimedQuestions,
+    timed_questions,
+)
 from intarsia.tune.strategy import Prefixes, Strategy
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
@@ -46,17 +52,18 @@ class TuneKernels(TuningPass):
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """Return an instruction for each question that can pay, or one without a choice."""
         target = self.target or target_of(ctx.evaluator)
-        instructions = kernel_instructions(self.questions, target, trace, ctx)
-        return instructions or [Instruction(self.info.name, {AS_IT_IS: Choice()})]
+        timed = time_questions(self.questions, target, trace, ctx)
+        return list(timed.instructions) or [Instruction(self.info.name, {AS_IT_IS: Choice()})]
 
 
-def kernel_instructions(
+def time_questions(
     ask: Callable[[Sequence[KernelGroup], str], list[KernelQuestion]],
     target: str,
     trace: Trace,
     ctx: TuningContext,
-) -> list[Instruction]:
-    """Return instructions for the questions that can pay; the tuning tree says how many cannot.
+    limits: QuestionLimits = DEFAULT_LIMITS,
+) -> TimedQuestions:
+    """Return the questions that can pay; the tuning tree says how many cannot.
 
     Kernels are timed once for each program.
 
@@ -65,6 +72,7 @@ def kernel_instructions(
         target: Target of the whole program if it assigns no function to a toolchain; "" for none.
         trace: Trace that ends with the program.
         ctx: Context of the pass.
+        limits: Limits on the number of timed choices.
     """
     mod = trace.out_mod
     groups = ctx.memo.get_or_make(mod, ("kernel groups", target), lambda: kernel_groups(mod, target))
@@ -72,13 +80,13 @@ def kernel_instructions(
     asked = tuple((question.name, *question.choices) for question in questions)
     timed = ctx.memo.get_or_make(
         mod,
-        ("kernel questions", target, asked),
-        lambda: timed_questions(questions, groups, trace, ctx),
+        ("kernel questions", target, asked, limits),
+        lambda: timed_questions(questions, groups, trace, ctx, limits),
     )
     if timed.skipped:
         reason = f"share of the time x possible gain below {LEAST_SHARE:.0%}, or not among the first"
-        ctx.node.add(f"not tried: {timed.skipped} decisions, {reason} {MOST_QUESTIONS}")
+        ctx.node.add(f"not tried: {timed.skipped} decisions, {reason} {limits.questions}")
     if timed.foreseen:
         reason = "which saved too little on similar kernels of other models"
         ctx.node.add(f"not tried: {timed.foreseen} choices, {reason}")
-    return list(timed.instructions)
+    return timed

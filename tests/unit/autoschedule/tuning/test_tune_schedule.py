@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.scheduled_products import NATIVE, REFERENCE, product, with_winner
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.tuning import schedule_log
 from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
+from intarsia.autoschedule.tuning.search_schedules import SearchedSchedules
 from intarsia.autoschedule.tuning.tune_schedule import DEFAULT, TuneSchedule
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var, structural_digest
@@ -138,11 +140,11 @@ def test_stored_schedules_are_tried_where_a_search_has_too_little_time(
 ) -> None:
     (task,) = with_winner(product(), database)
     log, ctx = ScheduleLog.of_states([LoopState.initial(task.task.dag)]), planted(testbed, database, logs_pay)
-    short = RunControl(15.0, on_progress=lambda *_: pytest.fail("a search has begun"))
+    short = RunControl(5.0, on_progress=lambda *_: pytest.fail("a search has begun"))
     after = TuneSchedule()(product(), ctx.within(short))
     assert targets(after) == [NATIVE.with_options(schedules=log.digest)]
     (skipped,) = short.skipped
-    assert str(skipped).startswith("the search of schedules: its share of 7.5 s is too little: --schedules")
+    assert re.match(r"the search of schedules: its share of \d\.\d s is too little: --sched", str(skipped))
 
 
 @pytest.mark.parametrize(
@@ -193,9 +195,10 @@ def test_a_slice_with_more_trials_searches_nothing_again(
     """The search counts as measuring; without a database too the pass finds the same log again."""
     made: list[float] = []
 
-    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask], _: object) -> tuple[ScheduleLog, tuple[()]]:
+    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask], _: object) -> SearchedSchedules:
         made.append(logs.seconds)
-        return ScheduleLog.of_states([LoopState.initial(task.task.dag) for task in tasks]), ()
+        log = ScheduleLog.of_states([LoopState.initial(task.task.dag) for task in tasks])
+        return SearchedSchedules(log, (), 5, 1.0)
 
     monkeypatch.setattr(schedule_log.ScheduleLogs, "make", make)
     ctx, mod = planted(testbed, None, logs_pay), product()
@@ -207,6 +210,29 @@ def test_a_slice_with_more_trials_searches_nothing_again(
     judge = measuring_evaluator(ctx.evaluator)
     assert judge is not None
     assert judge.measurer.spent > 0
+    assert judge.measurer.trials - judge.measurer.candidates == 5
+
+
+def test_a_resumed_run_counts_what_the_search_took_at_first(
+    testbed: LocalTestbed, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = iter((5, 0))
+
+    def make(_: ScheduleLogs, tasks: Sequence[ExtractedTask], __: object) -> SearchedSchedules:
+        log = ScheduleLog.of_states([LoopState.initial(task.task.dag) for task in tasks])
+        return SearchedSchedules(log, (), next(trials), 1.0)
+
+    monkeypatch.setattr(schedule_log.ScheduleLogs, "make", make)
+    counted = []
+    for _ in range(2):
+        ctx = planted(testbed, database, logs_pay)
+        TuneSchedule()(product(), ctx)
+        judge = measuring_evaluator(ctx.evaluator)
+        assert judge is not None
+        counted.append((judge.measurer.spent, judge.measurer.trials, judge.measurer.candidates))
+    assert counted[0] == counted[1]
+    assert counted[0][1] - counted[0][2] == 5
+    assert counted[0][0] > 0
 
 
 def test_mistakes_and_the_name() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from intarsia.cli.console.progress import BarProgress, LineProgress, step_text
 from intarsia.driver.progress import Progress, TuneStage
+from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureProgress
 
 MEASURED = MeasureProgress(
     5, 2, 12, {MeasureError.CRASH: 1, MeasureError.WRONG_ANSWER: 2}, 6.75e-3, 10.0, 20.4

@@ -21,8 +21,9 @@ from tests.unit.measure.testbed.recorded_runs import RECORD, spans
 from tests.unit.measure.worker_pool.live_processes import is_alive, until
 
 from intarsia.measure.database import Database
+from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureProgress, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RaceEnd

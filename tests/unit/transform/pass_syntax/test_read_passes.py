@@ -33,7 +33,7 @@ from intarsia.transform.pass_syntax.option_hint import OptionHint, option_hints,
 from intarsia.transform.pass_syntax.parser import DEEPEST
 from intarsia.transform.pass_syntax.source_text import PassTextError
 from intarsia.transform.pass_text import changed_options, pass_text
-from intarsia.tune.passes import TuneLayout, TuneSubgraphs
+from intarsia.tune.passes import TuneConvolutions, TuneLayout, TunePacking, TuneSubgraphs
 from intarsia.tune.strategy import Beam, EvolutionarySearch, SearchLimits
 
 DEVICES: Final = tuple(f'VirtualDevice(cpu:{number}, target="cpu -toolchain=reference")' for number in (0, 1))
@@ -57,6 +57,7 @@ VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("TuneCombineParallel", "convolutions"): False,
     ("TuneCombineParallel", "matmuls"): True,
     ("TuneFlags", "flags"): ("prefetch",),
+    ("TuneKernelsJointly", "passes"): (TunePacking(limits=SearchLimits(trials=3)), TuneConvolutions()),
     ("TuneLibraries", "least_share"): 0.5,
     ("TuneRewrite", "rules"): ("product_as_gemm",),
     ("TuneQuantization", "layers"): ("all", "0 3"),
@@ -65,7 +66,6 @@ VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("TuneSchedule", "least_share"): 0.5,
     ("TuneSchedule", "share"): 0.75,
     ("TuneSchedule", "target"): "cpu -toolchain=native -threads=2",
-    ("TuneSwitches", "passes"): (FoldConstant(3), InferType()),
     ("PartitionWhole", "target"): 'cpu -toolchain="a b"',
     ("TuneConvolutions", "algorithms"): ("winograd_2", "direct"),
     ("TuneLayout", "layouts"): ("NHWC", "none"),
