@@ -123,7 +123,7 @@ class Pool(ClosedOnExit):
             wait: Whether the task waits while the queue is full.
 
         Raises:
-            IntarsiaError: As the future of `submit`.
+            IntarsiaError: The call fails as the future of `submit` would.
         """
         return await asyncio.wrap_future(self._put(inputs, timeout, wait).future)
 

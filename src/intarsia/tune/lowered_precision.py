@@ -51,8 +51,8 @@ def lowered_precision(mod: IRModule, toolchain: str, dtype: str, bound: float) -
 
 
 def _is_understood(option: str, toolchain: str, dtype: str) -> bool:
-    known = TARGET_OPTIONS[option]
-    return known.is_understood_by(toolchain) and dtype in known.choices
+    declared = TARGET_OPTIONS[option]
+    return declared.is_understood_by(toolchain) and dtype in declared.choices
 
 
 def _lower_functions(mod: IRModule, toolchain: str, lowering: ToMixedPrecision) -> IRModule:

@@ -213,8 +213,8 @@ class _Run:
         most = min(len(ordered), self._most_kernels)
         self.chosen = ordered[:most]
         self.reasons |= {kernel.extracted.key: NO_TIME for kernel in ordered[most:]}
-        each = self.search.seconds_each * len(self.chosen) if self.chosen else 0.0
-        self.control.seconds = min(self.control.seconds, self.control.spent + each)
+        limit = self.search.seconds_each * len(self.chosen) if self.chosen else 0.0
+        self.control.seconds = min(self.control.seconds, self.control.spent + limit)
 
     @property
     def _most_kernels(self) -> int:

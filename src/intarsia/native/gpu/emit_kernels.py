@@ -158,6 +158,8 @@ def _shared_buffers(state: FunctionState, kernel: Kernel, name: str) -> list[str
     for slot, buffer in enumerate(kernel.shared):
         offset = kernel.shared_offsets[buffer.name]
         lines.append(f"  %s{slot} = getelementptr i8, ptr {base}, i64 {offset}")
-        place = MemoryPlace(buffer.name, f"%s{slot}", buffer.dtype, buffer.shape, SHARED_ALIGNMENT)
-        state.memory[buffer.name] = place
+        pointer = f"%s{slot}"
+        state.memory[buffer.name] = MemoryPlace(
+            buffer.name, pointer, buffer.dtype, buffer.shape, SHARED_ALIGNMENT
+        )
     return lines

@@ -51,9 +51,9 @@ class ConvolutionForm:
         """Which input blocks a block of results reads, as `blocks_of_groups` returns it."""
         lanes = self.result.lanes
         read, written = len(self.source.places), len(self.result.places)
-        found = blocks_of_groups(read, written, self.groups, lanes, lanes)
-        assert found is not None, "only such forms are chosen"
-        return found
+        blocks = blocks_of_groups(read, written, self.groups, lanes, lanes)
+        assert blocks is not None, "only such forms are chosen"
+        return blocks
 
 
 def convolution_form(
