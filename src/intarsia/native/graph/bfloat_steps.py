@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from intarsia.ir import DType
-from intarsia.native.graph.region_plan import Array, RegionValue
+from intarsia.native.graph.region_plan import Array
+from intarsia.native.graph.step_declaration import StepDeclaration
 from intarsia.native.graph.straight_line import KernelStep
-from intarsia.native.te import Tensor, compute, placeholder
+from intarsia.native.te import Tensor, compute
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.operators import compute as compute_operator
 from intarsia.native.te.operators import compute_call_of
@@ -49,24 +49,10 @@ def packed_pairs(weight: Array) -> Array:
 
 
 @dataclass(eq=False)
-class PlainBfloats:
-    """Declares a step on plain tensors.
-
-    Attributes:
-        step: The step.
-        name: Name of the tensor of its result.
-        types: Values of its arguments, in the shape in which the kernel sees them.
-        tensors: Tensors of the kernel, by value number.
-        numbers: Values that new placeholders read.
-        arrays: Constants that new placeholders read.
-    """
+class PlainBfloats(StepDeclaration):
+    """Declares a step of bfloat16 numbers on plain tensors."""
 
     step: BfloatStep
-    name: str
-    types: Sequence[RegionValue | None]
-    tensors: Mapping[int, Tensor]
-    numbers: dict[Tensor, int] = field(default_factory=dict)
-    arrays: dict[Tensor, Array] = field(default_factory=dict)
 
     def result(self) -> Tensor:
         """Declare the result, and record its placeholders."""
@@ -75,41 +61,23 @@ class PlainBfloats:
         sums = self._convolution(name) if is_convolution else self._product(name)
         if bias is None:
             return sums
-        added = placeholder(bias.shape, DType.FLOAT32, f"{self.name}.bias", {"constant": 1})
-        self.arrays[added] = np.ascontiguousarray(bias)
-        axis = 1 if is_convolution else -1
+        added, axis = self.constant(bias), 1 if is_convolution else -1
         return compute(sums.shape, lambda *i: sums[i] + added[i[axis]], self.name)
 
     def _product(self, name: str) -> Tensor:
-        number, value = self._argument(0)
-        weight = self._read(1, {"constant": 1})
+        number, _ = self.argument(0)
+        weight = self.read(1, is_constant=True)
         if number in self.tensors:
             return product_of_bfloats(self.tensors[number], weight, name)
-        *rows, depth = value.type.static_shape
-        x = placeholder((*rows, depth // PAIR), DType.INT32, f"{self.name}.words")
-        self.numbers[x] = number
-        return product_of_pairs(x, weight, name)
+        return product_of_pairs(self.read_words(0, PAIR), weight, name)
 
     def _convolution(self, name: str) -> Tensor:
         """Declare a convolution of the numbers in float32, on any layout of taps."""
-        number, _ = self._argument(0)
-        x = self.tensors[number] if number in self.tensors else self._read(0, {})
-        inputs = _widened(x, f"{self.name}.x"), _widened(self._read(1, {"constant": 1}), f"{self.name}.w")
+        x, weight = self.tensor_of(0), self.read(1, is_constant=True)
+        inputs = _widened(x, f"{self.name}.x"), _widened(weight, f"{self.name}.w")
         described = replace(compute_call_of(self.step.call, name), inputs=inputs, constants=(None, None))
         type_ = replace(described.output_type, dtype=DType.FLOAT32)
         return compute_operator(replace(described, output_types=(type_,)))[0]
-
-    def _argument(self, position: int) -> tuple[int, RegionValue]:
-        number, value = self.step.args[position], self.types[position]
-        assert number is not None, "the step has this argument"
-        assert value is not None, "the step has this argument"
-        return number, value
-
-    def _read(self, position: int, attrs: Mapping[str, int]) -> Tensor:
-        number, value = self._argument(position)
-        tensor = placeholder(value.type.static_shape, value.type.dtype, f"{self.name}.a{position}", attrs)
-        self.numbers[tensor] = number
-        return tensor
 
 
 def _widened(x: Tensor, name: str) -> Tensor:

@@ -16,6 +16,7 @@ from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct
 from intarsia.native.graph.plain_integers import PlainIntegers
 from intarsia.native.graph.region_plan import Array, RegionValue
+from intarsia.native.graph.step_declaration import StepDeclaration
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, placeholder
 from intarsia.native.te.operators import compute, compute_call_of
@@ -104,14 +105,14 @@ def kernel_dag(
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
         if isinstance(step, BfloatStep | IntegerStep | WordProduct):
             name = step_name(step, count)
-            words: PlainBfloats | PlainIntegers = (
+            declaration: StepDeclaration = (
                 PlainBfloats(step, name, read, tensors)
                 if isinstance(step, BfloatStep)
                 else PlainIntegers(step, name, read, tensors)
             )
-            tensors[step.outputs[0]] = words.result()
-            packed |= {tensor: Source(number) for tensor, number in words.numbers.items()}
-            packed |= {tensor: Source(-1, array=array) for tensor, array in words.arrays.items()}
+            tensors[step.outputs[0]] = declaration.result()
+            packed |= {tensor: Source(number) for tensor, number in declaration.numbers.items()}
+            packed |= {tensor: Source(-1, array=array) for tensor, array in declaration.arrays.items()}
             continue
         inputs = tuple(
             None if arg is None or value is None else _tensor(arg, value, tensors, placeholders)

@@ -10,6 +10,7 @@ from intarsia.frontend.onnx.contrib.attention_core import (
     merge_heads,
     position_range,
     split_heads,
+    visible_keys,
 )
 from intarsia.frontend.onnx.contrib.definition import (
     REQUIRED,
@@ -89,16 +90,13 @@ def _visible(node: ContribNode, steps: Expr, first: Expr | None, total: Expr) ->
     """
     if not node.integer("causal"):
         return None
-    rows = node.reshape(position_range(node, steps), -1, 1)
-    if first is not None:
-        rows = node.op("Add", node.reshape(first, -1, 1, 1, 1), rows)
-    columns = position_range(node, total)
-    visible = node.op("LessOrEqual", columns, rows)
+    before = node.ints(0) if first is None else node.reshape(first, -1, 1, 1, 1)
+    visible = visible_keys(node, steps, before, total)
     window = node.integer("local_window_size")
     if window < 0:
         return visible
-    earliest = node.op("Sub", rows, node.scalar(window, rows))
-    return node.op("And", visible, node.op("Greater", columns, earliest))
+    too_early = visible_keys(node, steps, node.op("Sub", before, node.ints(window)), total)
+    return node.op("And", visible, node.op("Not", too_early))
 
 
 def _first_positions(node: ContribNode, steps: Expr) -> Expr | None:
