@@ -25,7 +25,8 @@ import numpy as np
 import onnx
 from benchmarks.dynamic_batches import Contender
 from examples.decoder_engines import ENGINES, TOOLCHAINS, IntarsiaEngine, build_decoder, open_engine
-from examples.decoder_model import SIZES, write_decoder
+from examples.decoder_model import write_decoder
+from examples.decoder_size import SIZES
 
 PASTS: Final = (1, 16, 64, 128, 256, 512, 768, 1000)
 _STEPS: Final = 12

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from examples.decoder_engines import ENGINES, TOOLCHAINS, Engine, Tokens, generate, open_engine
-from examples.decoder_model import SIZES, write_decoder
+from examples.decoder_model import write_decoder
+from examples.decoder_size import SIZES
 
 
 def main(words: Sequence[str] | None = None) -> int:

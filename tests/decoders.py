@@ -7,15 +7,8 @@ from functools import cache
 from typing import Final
 
 import numpy as np
-from examples.decoder_model import (
-    GPT2_TINY,
-    LLAMA_TINY,
-    Attention,
-    DecoderSize,
-    Family,
-    Positions,
-    write_decoder,
-)
+from examples.decoder_model import write_decoder
+from examples.decoder_size import GPT2_TINY, LLAMA_TINY, Attention, DecoderSize, Family, Positions
 
 from intarsia import Executable, build, from_onnx
 from intarsia.ir import IRModule
