@@ -11,6 +11,7 @@ from intarsia.driver.program_file import write_program
 from intarsia.frontend.onnx import to_onnx
 from intarsia.ir import IRModule
 from intarsia.ir.dot import dot_text
+from intarsia.support.environment import copy_environment
 from intarsia.support.errors import OutputError, UsageError
 from intarsia.support.files import write_atomically, write_text
 
@@ -62,6 +63,8 @@ def write_output(mod: IRModule, path: Path) -> tuple[Path, ...]:
 
 def _draw(text: str, path: Path) -> None:
     command = [_GRAPHVIZ, "-Tsvg", "-o", str(path)]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed program
+    done = subprocess.run(  # noqa: S603 - a fixed program
+        command, input=text, capture_output=True, text=True, check=False, env=copy_environment()
+    )
     if done.returncode:
         raise OutputError(f"Graphviz cannot draw the program: {done.stderr.strip()[:200]}")

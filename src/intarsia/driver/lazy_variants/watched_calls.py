@@ -22,6 +22,7 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, Value
 from intarsia.support.callbacks import silent
 from intarsia.support.closed_on_exit import ClosedOnExit
+from intarsia.support.environment import copy_environment
 from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.target import Target
 
@@ -225,6 +226,7 @@ class LazyVariants(ClosedOnExit):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                env=copy_environment(),
             )
         output, errors = self._process.communicate()
         if self._process.returncode:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from intarsia.support.environment import copy_environment
+
 _LAUNCH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from intarsia.measure.worker_pool.fork_server import main; main(sys.argv[2:])"
@@ -116,6 +118,7 @@ class ForkServerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
+                env=copy_environment(),
                 start_new_session=True,  # Ctrl-C in a terminal reaches the program only
             )
         except BaseException:

@@ -10,6 +10,7 @@ import sys
 from typing import Final
 
 from intarsia.native.machine.compiler_library import compiler_library
+from intarsia.support.environment import copy_environment
 from intarsia.support.errors import CompileError
 
 MODELS: Final = ("sm_80", "sm_90a", "sm_120")
@@ -37,7 +38,12 @@ def generate_ptx(text: str, model: str) -> str:
     command = [sys.executable, "-m", __name__, model]
     try:
         child = subprocess.run(  # noqa: S603  # this interpreter, on a module of this package
-            command, input=text.encode(), capture_output=True, timeout=_SECONDS, check=False
+            command,
+            input=text.encode(),
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env=copy_environment(),
         )
     except subprocess.TimeoutExpired as error:
         raise CompileError(f"LLVM generated no PTX for {model} within {_SECONDS} s") from error

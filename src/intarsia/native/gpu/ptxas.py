@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from intarsia.support.environment import copy_environment
 from intarsia.support.errors import CompileError, MissingToolchainError
 
 _SECONDS: Final = 600
@@ -79,7 +80,12 @@ def assemble(ptx: str, model: str) -> AssembledKernels:
         source.write_text(ptx)
         command = [str(program), "-v", f"-arch={model}", str(source), "-o", str(binary)]
         child = subprocess.run(  # noqa: S603  # the program that find_ptxas found
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            env=copy_environment(),
         )
         if child.returncode:
             raise CompileError(f"ptxas refuses the code for {model}: {child.stderr.strip()[:2000]}")

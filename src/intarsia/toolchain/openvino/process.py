@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from intarsia.runtime.kernel import Array, KernelSource, Value
+from intarsia.support.environment import copy_environment
 from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UsageError
 from intarsia.support.forks import reset_in_children
 from intarsia.toolchain.delivery import deliver_all
@@ -111,7 +112,10 @@ class OpenVinoProcess:
             command = [sys.executable, "-c", _START, str(there.fileno()), *sys.path]
             try:
                 self._process = subprocess.Popen(  # noqa: S603 -- the same Python with our own code
-                    command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+                    command,
+                    pass_fds=[there.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    env=copy_environment(),
                 )
             except OSError as error:
                 raise CompileError(f"no process for openvino can be started: {error.strerror}") from error

@@ -1,0 +1,15 @@
+"""The environment of a process that is started."""
+
+from __future__ import annotations
+
+import os
+
+
+def copy_environment() -> dict[str, str]:
+    """Return the variables of this process, for the `env` of one that it starts.
+
+    Without `env`, the new process reads the C library's table of variables while other threads go on. Where
+    one of them sets a variable meanwhile, the table is moved, and the start fails with "Bad address".
+    """
+    # A variable may be gone since the names were listed.
+    return {name: value for name in os.environ if (value := os.environ.get(name)) is not None}
