@@ -57,6 +57,13 @@ def test_the_plan_is_taken_up_and_written_again(here: Path) -> None:
     assert second.whole.toolchain == document["chosen"].partition(" ")[0]
 
 
+def test_without_a_database_nothing_is_stored(here: Path) -> None:
+    before = {path.name for path in here.iterdir()}
+    document = within([*TUNE, "--database", "none", "-q", "--json"]).document
+    assert document["chosen"]
+    assert {path.name for path in here.iterdir()} - before == {"mnist.intarsia"}
+
+
 def test_without_a_plan_none_is_written(here: Path) -> None:
     Path("mnist.plan").unlink()
     document = within([*TUNE, "-q", "--json"]).document

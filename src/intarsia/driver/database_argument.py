@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 def opens_database(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Open the database that a call names by its path or URL, and close it behind the call.
 
-    The decorated function gets an open database, or None; False is None.
+    The decorated function gets an open database, or None; False and "none" are None.
 
     Args:
         function: Function with the keyword argument `database`.
@@ -29,10 +29,10 @@ def opens_database(function: Callable[Parameters, Result]) -> Callable[Parameter
     @wraps(function)
     def call(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
         from intarsia.measure.database import Database
-        from intarsia.measure.user_database import open_database
+        from intarsia.measure.user_database import NO_DATABASE, open_database
 
         named: Any = options.get("database")
-        if named is None or named is False:
+        if named is None or named is False or named == NO_DATABASE:
             options["database"] = None
             return function(*args, **options)
         if isinstance(named, Database):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from intarsia.support.errors import DatabaseError
 from intarsia.support.files import output_error
 from intarsia.support.user_folders import data_folder
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from intarsia.measure.database import Database
 
 VARIABLE: Final = "INTARSIA_DATABASE"
+NO_DATABASE: Final = "none"
+"""Location that stores nothing, where a command can do without a database."""
 
 
 def default_database(environment: Mapping[str, str]) -> Path:
@@ -33,11 +36,17 @@ def open_database(
         on_wait: Function that is called once with a message when another process holds the lock for seconds.
 
     Raises:
-        DatabaseError: The database cannot be opened, or is read-only although `create` is set.
+        DatabaseError: The location is "none", or the database cannot be opened, or is read-only although
+            `create` is set.
         OutputError: The folder of the user's own cannot be created.
     """
     from intarsia.measure.database import Database
 
+    if location == NO_DATABASE:
+        raise DatabaseError(
+            "this command needs a database, and the given one is none",
+            help=f"name a file with --database or {VARIABLE}; ./{NO_DATABASE} is a file of that name",
+        )
     path = location or default_database(os.environ)
     if create and isinstance(path, Path):
         try:

@@ -16,7 +16,7 @@ from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate
-from intarsia.measure.user_database import VARIABLE, open_database
+from intarsia.measure.user_database import NO_DATABASE, VARIABLE, open_database
 from intarsia.runtime.executable import Executable
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import CompileError, DatabaseError, IntarsiaError, OutputError, UsageError
@@ -132,6 +132,9 @@ def _database(options: CompileOptions) -> Iterator[Database | None]:
         yield None
         return
     location = options.database if isinstance(options.database, str) else os.environ.get(VARIABLE)
+    if location == NO_DATABASE:
+        yield None
+        return
     try:
         opened = open_database(location, create=options.budget is not None)
     except (DatabaseError, OutputError) as error:

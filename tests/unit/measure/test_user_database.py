@@ -56,3 +56,12 @@ def test_a_read_only_database_is_refused_before_anything_is_measured(
     monkeypatch.setattr(sqlite3, "connect", connect_read_only)
     with pytest.raises(DatabaseError, match=r"kept\.db cannot be written: it is read-only"):
         open_database(place, create=True)
+
+
+def test_the_word_none_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatabaseError, match="needs a database"):
+        open_database("none", create=True)
+    assert list(tmp_path.iterdir()) == []
+    open_database("./none", create=True).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["none"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from intarsia.cli.arguments.completion import complete_pass_text, complete_pipeline
-from intarsia.cli.arguments.database_path import Place, open_database
+from intarsia.cli.arguments.database_path import OptionalPlace, open_optional_database
 from intarsia.cli.arguments.options import (
     Budget,
     Cluster,
@@ -53,7 +53,7 @@ def tune(
     seed: Seed = 0,
     threads: Threads = None,
     trials: Trials = None,
-    database: Place = None,
+    database: OptionalPlace = None,
     cluster: Cluster = None,
     exact: Annotated[
         bool,
@@ -241,7 +241,7 @@ def tune(
         check_plan_place(plan_path, argument.source, Path(out_path))
     with (
         parse_pass_context(pass_config, disable_pass),
-        open_database(database, create=True, on_wait=console.note) as opened,
+        open_optional_database(database, console.note) as opened,
         stoppable(
             lambda: console.note("stopping after the current candidate; Ctrl-C again stops now")
         ) as stop,
