@@ -19,6 +19,7 @@ from tests.quick_cases import mark_other_cases
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.worker_pool.fork_server_process import ForkServerProcess
 from intarsia.runtime.kernel import TOOLCHAINS
+from intarsia.support.environment import COMPILE_PROCESSES
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ["XDG_CACHE_HOME"] = _temporary_folder(config, "cache")
     os.environ.pop("INTARSIA_DATABASE", None)
+    os.environ[COMPILE_PROCESSES] = "0"  # tests replace functions, which other processes do not know
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Final
+
+COMPILE_PROCESSES: Final = "INTARSIA_COMPILE_PROCESSES"
+"""Variable with the most processes that a build starts to compile kernels; 0 for none."""
 
 
 def copy_environment() -> dict[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from intarsia.support.environment import copy_environment
+from intarsia.support.environment import COMPILE_PROCESSES, copy_environment
 
 _LAUNCH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -118,7 +118,7 @@ class ForkServerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=copy_environment(),
+                env={**copy_environment(), COMPILE_PROCESSES: "0"},  # workers share the cores already
                 start_new_session=True,  # Ctrl-C in a terminal reaches the program only
             )
         except BaseException:

@@ -2,29 +2,30 @@
 
 The key of the cache is known before anything is decided about a kernel, so that one that is there costs no
 more than reading it. Python prepares a kernel while LLVM generates the one before: llvmlite lets go of the
-interpreter, and lets in one caller at a time.
+interpreter, and lets in one caller at a time. Where many kernels are missing, other processes help.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from intarsia.ir import GlobalVar, IRModule, PrimFunc
-from intarsia.native.compile_kernel import SYMBOL, CompiledKernel, compile_kernel, compile_product
+from intarsia.native.compile_kernel import SYMBOL
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.native.object_code.kernel_cache import CachedKernel, KernelCache, kernel_key
 from intarsia.native.sizes import ITEMS
 from intarsia.support.digest import digest_text
-from intarsia.toolchain.native.batches.item_function import item_function
-from intarsia.toolchain.native.record import packing_of, packing_record, parameter_of, parameter_record
+from intarsia.toolchain.native.generate_kernel import KernelGenerator
+from intarsia.toolchain.native.helper_processes import Row, count_helpers, helper_processes
+from intarsia.toolchain.native.record import packing_of, parameter_of
 from intarsia.toolchain.native.region import RegionKernel
 from intarsia.toolchain.native.version import native_version
 from intarsia.transform import PassContext, PassSettings
@@ -32,9 +33,8 @@ from intarsia.transform import PassContext, PassSettings
 if TYPE_CHECKING:
     from intarsia.native.graph.library_product import LibraryProduct
     from intarsia.native.packing import Packing
-    from intarsia.native.schedule import ScheduledDag, ScheduleLog
+    from intarsia.native.schedule import ScheduleLog
 
-_NAME: Final = "kernel"
 _BY_RULE: Final = "default schedule"
 
 
@@ -84,38 +84,62 @@ def compile_dags(
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
     """
-    order = tuple(dict.fromkeys(dags))
     context = PassContext.current().inner() if context is None else context
     is_cached = not context.instruments
-    kept: dict[ComputeDAG, CachedKernel] = {}
-    waiting: dict[ComputeDAG, tuple[str, Future[CachedKernel]]] = {}
-    with ThreadPoolExecutor(1) as generator:
-        for dag in order:
-            product = products.get(dag)
-            repeated = None if carrying is None else carrying[dag]
-            key = _key(dag, isa, threads, log, options, product, context, repeated)
-            cached = cache.get(key) if is_cached else None
-            if cached is None:
-                prepared = (
-                    _prepared(dag, isa, threads, log, options, context, repeated)
-                    if product is None
-                    else partial(_generated_call, dag, product, isa, threads)
-                )
-                waiting[dag] = key, generator.submit(prepared)
-            else:
-                kept[dag] = cached
-        for dag, (key, made) in waiting.items():
-            kept[dag] = cache.get_or_build(key, made.result) if is_cached else made.result()
+    generator = KernelGenerator(isa, threads, log, options)
+    repeated = {dag: None if carrying is None else carrying[dag] for dag in dags}
+    keys = {dag: _key(dag, generator, products.get(dag), context, items) for dag, items in repeated.items()}
+    kept: dict[str, CachedKernel] = {}
+    missing: dict[ComputeDAG, frozenset[str] | None] = {}
+    for key, dag in {key: dag for dag, key in keys.items()}.items():
+        cached = cache.get(key) if is_cached else None
+        if cached is None:
+            missing[dag] = repeated[dag]
+        else:
+            kept[key] = cached
+    for dag, made in _generated(missing, generator, products, context):
+        kept[keys[dag]] = cache.get_or_build(keys[dag], made) if is_cached else made()
     extra = () if carrying is None else (ITEMS,)
-    return {dag: _compiled(dag, kept[dag], extra) for dag in order}
+    return {dag: _compiled(dag, kept[key], extra) for dag, key in keys.items()}
+
+
+def _generated(
+    missing: Mapping[ComputeDAG, frozenset[str] | None],
+    generator: KernelGenerator,
+    products: Mapping[ComputeDAG, LibraryProduct],
+    context: PassContext,
+) -> Iterator[tuple[ComputeDAG, Callable[[], CachedKernel]]]:
+    """Generate kernels, and yield what returns each; helpers generate some where there are many.
+
+    Instruments watch the passes of this process: a context with instruments has no helpers.
+    """
+    row: Row = deque((dag, carrying) for dag, carrying in missing.items() if dag not in products)
+    helpers = 0 if context.instruments else count_helpers(len(row))
+    waiting: dict[ComputeDAG, Future[CachedKernel]] = {}
+    with (
+        helper_processes(helpers, row, generator, PassSettings.of(context)) as others,
+        ThreadPoolExecutor(1) as emitter,
+    ):
+        for dag, product in products.items():
+            if dag in missing:
+                waiting[dag] = emitter.submit(generator.prepare_call(dag, product))
+        while row:
+            try:
+                dag, carrying = row.popleft()
+            except IndexError:  # a helper was faster
+                break
+            waiting[dag] = emitter.submit(generator.prepare(dag, carrying, context))
+        received = others.finish()
+        for dag, carrying in missing.items():
+            if dag not in received and dag not in waiting:  # its helper failed
+                waiting[dag] = emitter.submit(generator.prepare(dag, carrying, context))
+        for dag in missing:
+            yield dag, partial(received.__getitem__, dag) if dag in received else waiting[dag].result
 
 
 def _key(
     dag: ComputeDAG,
-    isa: Isa,
-    threads: int,
-    log: ScheduleLog | None,
-    options: CodegenOptions,
+    generator: KernelGenerator,
     product: LibraryProduct | None,
     context: PassContext,
     carrying: frozenset[str] | None,
@@ -126,77 +150,16 @@ def _key(
     schedule.
     """
     computed = structural_key(dag)
-    history = None if log is None else log.history(computed)
+    history = None if generator.log is None else generator.log.history(computed)
     how = _BY_RULE if history is None else f"schedule {history}"
     how = how if product is None else str(product)
     if carrying is not None:
-        numbers = [n for n, tensor in enumerate(dag.placeholders) if tensor.op.name in carrying]
-        how = f"{how}, any number of items in {numbers}"
+        positions = [n for n, tensor in enumerate(dag.placeholders) if tensor.op.name in carrying]
+        how = f"{how}, any number of items in {positions}"
     settings = PassSettings.of(context).digest_parts
-    source = digest_text([how, native_version(), computed, str(threads), str(isa.machine), *settings])
-    return kernel_key(source, isa, options)
-
-
-def _prepared(
-    dag: ComputeDAG,
-    isa: Isa,
-    threads: int,
-    log: ScheduleLog | None,
-    options: CodegenOptions,
-    context: PassContext,
-    carrying: frozenset[str] | None,
-) -> Callable[[], CachedKernel]:
-    """What generates the code of a DAG: all is decided about it, and its loops are written."""
-    from intarsia.native.schedule import scheduled, with_state
-    from intarsia.native.tir import default_tir
-
-    def lowered(chosen: ScheduledDag) -> PrimFunc:
-        passes = default_tir(isa.vector_bytes, isa.vector_registers)
-        return passes(IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)}), context).prim_func(_NAME)
-
-    state = None if log is None else log.lookup(dag)
-    if carrying is not None:
-        item = item_function(dag, carrying, state, isa, threads, lowered)
-        places = {**_places(dag, item.schedule), "shapes": item.shapes}
-        return partial(_generated, item.function, isa, options, places)
-    chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
-    function = lowered(chosen)
-    return partial(_generated, function, isa, options, _places(dag, chosen))
-
-
-def _places(dag: ComputeDAG, chosen: ScheduledDag) -> dict[str, Any]:
-    """Which placeholders the kernel reads, and how they are packed, without names."""
-    places = {tensor.op.name: place for place, tensor in enumerate(dag.placeholders)}
-    packings = {
-        places[each.tensor_name]: packing_record(replace(each, tensor_name="")) for each in chosen.packings
-    }
-    return {
-        "reads": [places[tensor.op.name] for tensor in chosen.dag.placeholders],
-        "packings": sorted(packings.items()),
-    }
-
-
-def _generated(
-    function: PrimFunc, isa: Isa, options: CodegenOptions, places: Mapping[str, Any]
-) -> CachedKernel:
-    return _cached(compile_kernel(function, isa, options), places)
-
-
-def _generated_call(dag: ComputeDAG, product: LibraryProduct, isa: Isa, threads: int) -> CachedKernel:
-    """The kernel that calls a library: it reads all placeholders as they are."""
-    shapes = [tensor.shape for tensor in (*dag.placeholders, *dag.outputs)]
-    places = {"reads": list(range(len(dag.placeholders))), "packings": [], "library": product.library}
-    return _cached(compile_product(product, shapes, isa, threads), places)
-
-
-def _cached(kernel: CompiledKernel, places: Mapping[str, Any]) -> CachedKernel:
-    shapes = places.get("shapes") or [parameter.shape for parameter in kernel.parameters]
-    parameters = [
-        parameter_record(replace(parameter, name="", shape=shape))
-        for parameter, shape in zip(kernel.parameters, shapes, strict=True)
-    ]
-    facts = {**places, "parameters": parameters}
-    return CachedKernel(kernel.object_code, kernel.scratch_bytes, json.dumps(facts, separators=(",", ":")))
+    numbers = (str(generator.threads), str(generator.isa.machine))
+    source = digest_text([how, native_version(), computed, *numbers, *settings])
+    return kernel_key(source, generator.isa, generator.options)
 
 
 def _compiled(dag: ComputeDAG, kept: CachedKernel, extra: tuple[str, ...]) -> CompiledDag:

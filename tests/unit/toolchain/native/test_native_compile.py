@@ -19,6 +19,7 @@ from intarsia.target.cache_sizes import CacheSizes
 from intarsia.target.machine_model import MachineModel
 from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
+from intarsia.toolchain.native.generate_kernel import KernelGenerator
 from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.native.version import native_version
 from intarsia.toolchain.protocol import Available
@@ -49,7 +50,7 @@ def test_what_the_cache_has_is_not_decided_again(tmp_path: Path, monkeypatch: py
     dag, cache = product(), KernelCache(tmp_path)
     made = compile_dags([dag, dag], ISA, 2, cache)
     assert list(made) == [dag]
-    monkeypatch.setattr(native_compile, "_prepared", None)
+    monkeypatch.setattr(KernelGenerator, "prepare", None)
     assert facts(compile_dags([dag], ISA, 2, cache)[dag]) == facts(made[dag])
 
 

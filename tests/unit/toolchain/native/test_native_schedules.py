@@ -26,10 +26,10 @@ from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
-from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.build import build_region
 from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
+from intarsia.toolchain.native.generate_kernel import KernelGenerator
 from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.native.toolchain import Native
 
@@ -105,7 +105,7 @@ def test_what_a_log_has_is_found_in_the_cache(tmp_path: Path, monkeypatch: pytes
     dag, cache = product(), KernelCache(tmp_path)
     log = plain_loops(dag)
     first = compile_dags([dag], ISA, 1, cache, log)[dag]
-    monkeypatch.setattr(native_compile, "_prepared", None)
+    monkeypatch.setattr(KernelGenerator, "prepare", None)
     larger = ScheduleLog.of_states([LoopState.initial(dag), default_state(product(extent=32), ISA, 1)])
     for each in (log, larger):
         assert code(compile_dags([dag], ISA, 1, cache, each)[dag]) == code(first)
@@ -114,7 +114,7 @@ def test_what_a_log_has_is_found_in_the_cache(tmp_path: Path, monkeypatch: pytes
 def test_what_a_log_does_not_have_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dag, cache = product(), KernelCache(tmp_path)
     plain = compile_dags([dag], ISA, 1, cache)[dag]
-    monkeypatch.setattr(native_compile, "_prepared", None)
+    monkeypatch.setattr(KernelGenerator, "prepare", None)
     assert code(compile_dags([dag], ISA, 1, cache, plain_loops(product(extent=32)))[dag]) == code(plain)
 
 
