@@ -130,9 +130,10 @@ class Contest:
             seed: Random seed of the order in the race.
 
         Returns:
-            The winner: the best of the race. Where no race has shown that a partition or a changed program is
-            faster than the best whole-program candidate, the latter wins, and `notes` has the reason. Of
-            programs for several sizes, one that is faster at some size and slower at none wins.
+            The winner: the best of the race. Where no race has shown that a partition, a changed program or
+            one with decisions on its kernels is faster than the best plain program, the latter wins, and
+            `notes` has the reason. Of programs for several sizes, one that is faster at some size and slower
+            at none wins.
 
         Raises:
             UnsupportedModelError: No candidate runs the model; the message says why for each.
@@ -158,7 +159,7 @@ class Contest:
             self._race = None
         if not finalists:
             raise self._failure_of_all()
-        winner = self._prefer_whole(min(finalists, key=self._rank), finalists)
+        winner = self._prefer_plain(min(finalists, key=self._rank), finalists)
         winner = self._prefer_by_size(winner, finalists)
         self._winner = winner.name
         return winner
@@ -243,18 +244,18 @@ class Contest:
             return self._race is not None, self._cost(item)
         return samples.dropped is not None, samples.median
 
-    def _prefer_whole(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
-        """Return the best whole-program candidate unless the race has shown the winner to be faster."""
-        wholes = [item for item in finalists if item.input.candidate.kind == WHOLE.kind]
-        if winner in wholes:
+    def _prefer_plain(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
+        """Return the best program without decisions unless the race has shown the winner to be faster."""
+        without = [item for item in finalists if item.is_plain]
+        if winner in without:
             return winner
-        if not wholes:
+        if not without:
             if self._race is None and len(finalists) > 1:
                 self.notes.append(
                     f"{winner.name} was chosen by single measurements: no race has confirmed it"
                 )
             return winner
-        plain = min(wholes, key=self._rank)
+        plain = min(without, key=self._rank)
         if self._race is None or not self._have_raced(plain, winner):
             # Single measurements at different times differ by noise alone, and the least of many is biased.
             self.notes.append(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.tune.contest.candidate_record import Status
 from intarsia.tune.tuned_candidate import apply_decisions, decisions_and_base
 
 CandidateKey: TypeAlias = tuple[str, str, str]
 """Digest of a workload, text of a target, and digest of a candidate."""
+_DECIDED_OPTIONS: Final = ("schedules", "decisions")
+"""Options of a target that decisions on single kernels are written as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,12 @@ class Entrant:
     input: MeasureInput
     refusal: str = ""
     status: Status = Status.UNAVAILABLE
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a toolchain runs the whole model by its own rules, without a measured decision."""
+        has_decisions = any(self.input.target.option(name) is not None for name in _DECIDED_OPTIONS)
+        return self.input.candidate.kind == WHOLE.kind and not has_decisions
 
     @property
     def key(self) -> CandidateKey:

@@ -73,6 +73,7 @@ ENTRANTS = {
     "two": MeasureInput(WORKLOAD, Target.for_toolchain("two"), WHOLE),
     "mix": mix("cpu -toolchain=one", "cpu -toolchain=two"),
     "other mix": mix("cpu -toolchain=two", "cpu -toolchain=one"),
+    "searched": MeasureInput(WORKLOAD, Target("cpu -toolchain=one -schedules=0123456789abcdef"), WHOLE),
 }
 
 
@@ -103,8 +104,21 @@ STEADY = (1.04,) * 10
         ({"one": (1.2,) * 8, "two": STEADY, "mix": (1.03, 1.05) * 5}, ("one",), "two"),
         ({"mix": STEADY, "other mix": (1.03, 1.04) * 5}, (), "other mix"),
         ({"one": STEADY, "two": (1.03,) * 10}, (), "two"),
+        ({"one": STEADY, "searched": (0.9,) * 10}, (), "searched"),
+        ({"one": STEADY, "searched": (1.03, 1.05) * 5}, (), "one"),
     ],
-    ids=["faster", "equal", "noise", "too short", "out", "the better whole", "mixes only", "wholes only"],
+    ids=[
+        "faster",
+        "equal",
+        "noise",
+        "too short",
+        "out",
+        "the better whole",
+        "mixes only",
+        "wholes only",
+        "faster schedules",
+        "equal schedules",
+    ],
 )
 def test_who_wins(samples: Mapping[str, Sequence[float]], dropped: Sequence[str], expected: str) -> None:
     assert winner(samples, dropped) == expected
