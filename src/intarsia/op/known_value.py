@@ -19,6 +19,11 @@ from intarsia.op.operator_table import facts_of
 
 LARGEST_KNOWN = 1024
 """Elements; a larger value is data, not a shape."""
+_LARGEST_FLOATS = 16
+"""The same for floating-point numbers, such as the scales of a Resize: one for each axis.
+
+Scales of normalisations are folded elsewhere; computing them here as well took a tenth of a build.
+"""
 
 _known: WeakKeyDictionary[Expr, npt.NDArray[Any]] = WeakKeyDictionary()
 
@@ -46,7 +51,8 @@ def _may_be_shape(call: Call) -> bool:
     """Whether the result is small; where its size is not known it is not computed, as it may be huge."""
     match call.checked_type:
         case TensorType(dtype=DType.INT64 | DType.INT32 | DType.BOOL | DType.FLOAT32) as type_:
-            return type_.is_static and math.prod(type_.static_shape) <= LARGEST_KNOWN
+            most = _LARGEST_FLOATS if type_.dtype is DType.FLOAT32 else LARGEST_KNOWN
+            return type_.is_static and math.prod(type_.static_shape) <= most
         case _:
             return False
 

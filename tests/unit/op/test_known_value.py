@@ -103,3 +103,9 @@ def test_large_values_are_data() -> None:
 def test_division_by_zero_is_quiet(recwarn: pytest.WarningsRecorder) -> None:
     op.call("Div", constant([1.0], "float32"), constant([0.0], "float32"))
     assert [str(item.message) for item in recwarn] == []
+
+
+def test_scales_of_all_axes_are_known_and_scales_of_channels_are_data() -> None:
+    for elements, is_known in ((16, True), (17, False)):
+        halves = op.call("Mul", constant([1.0] * elements, "float32"), constant([0.5], "float32"))
+        assert (known_value(halves) is not None) is is_known
