@@ -34,31 +34,47 @@ def named_node(expr: Expr) -> Generator[None]:
     try:
         yield
     except IntarsiaError as error:
-        if expr.span is not None and "node " not in str(error):
-            operator = f" ({expr.span.operator})" if expr.span.operator else ""
-            error.add_note(f"at node {expr.span.node!r}{operator}")
+        _add_node(error, expr)
         raise
 
 
-@contextmanager
-def named_failure(expr: Expr, doing: str) -> Generator[None]:
-    """Raise an error that names what a rule was applied to, in place of a foreign exception.
+def _add_node(error: IntarsiaError, expr: Expr) -> None:
+    if expr.span is not None and "node " not in str(error):
+        operator = f" ({expr.span.operator})" if expr.span.operator else ""
+        error.add_note(f"at node {expr.span.node!r}{operator}")
+
+
+class NamedFailure:
+    """A context that raises an error that names what a rule was applied to, in place of a foreign exception.
+
+    Errors for people get the node as a note. Too little memory and too deep a recursion are not the
+    expression's fault, and pass. A class: passes enter it at every expression, and a generator takes longer.
 
     Args:
         expr: Expression that it is applied to.
         doing: Operation that failed, such as "rewritten".
 
     Raises:
-        UnsupportedModelError: The block raised what is no error for people. Too little memory and too deep a
-            recursion are not the expression's fault, and pass; errors for people get the node as a note.
+        UnsupportedModelError: The block raised what is no error for people.
     """
-    try:
-        with named_node(expr):
-            yield
-    except (IntarsiaError, MemoryError, RecursionError):
-        raise
-    except Exception as error:
-        detail = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UnsupportedModelError(
-            f"{expression_name(expr)} cannot be {doing}: {detail[:300]}", help=HELP
-        ) from error
+
+    __slots__ = ("doing", "expr")
+
+    def __init__(self, expr: Expr, doing: str) -> None:
+        self.expr = expr
+        self.doing = doing
+
+    def __enter__(self) -> None:
+        """Do nothing: only failures cost something."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Raise the error for people."""
+        if error is None or not isinstance(error, Exception):
+            return
+        if isinstance(error, IntarsiaError):
+            _add_node(error, self.expr)
+        elif not isinstance(error, (MemoryError, RecursionError)):
+            detail = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UnsupportedModelError(
+                f"{expression_name(self.expr)} cannot be {self.doing}: {detail[:300]}", help=HELP
+            ) from error

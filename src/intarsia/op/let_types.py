@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from intarsia.ir import Expr, Function, Let, Var, children, post_order, rewrite, with_children, with_fields
-from intarsia.ir.rule_errors import named_failure
+from intarsia.ir.rule_errors import NamedFailure
 
 
 def rewrite_with_lets(function: Function, rule: Callable[[Expr], Expr]) -> Expr:
@@ -20,7 +20,7 @@ def rewrite_with_lets(function: Function, rule: Callable[[Expr], Expr]) -> Expr:
     bound = _open_variables(function)
 
     def named(node: Expr) -> Expr:
-        with named_failure(node, "typed"):
+        with NamedFailure(node, "typed"):
             return rule(node)
 
     if not bound:

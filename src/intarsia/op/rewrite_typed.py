@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from intarsia.ir import Call, Expr, GlobalVar, Op, children, post_order, with_children, with_fields
-from intarsia.ir.rule_errors import named_failure
+from intarsia.ir.rule_errors import NamedFailure
 from intarsia.ir.traversal import Rule
 from intarsia.op.infer import typed
 from intarsia.op.known_value import known_value
@@ -34,7 +34,7 @@ def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
     done: dict[Expr, Expr] = {}
     originals: set[Expr] = set()
     for node in post_order(expr):
-        with named_failure(node, "rewritten"):
+        with NamedFailure(node, "rewritten"):
             current = over_rewritten(node, done)
             originals.add(current)
             done[node] = after = replacement(current, rule(current), originals)

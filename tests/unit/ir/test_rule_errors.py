@@ -10,7 +10,7 @@ from tests.onnx_models import model_of
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Call, Expr
-from intarsia.ir.rule_errors import named_failure
+from intarsia.ir.rule_errors import NamedFailure
 from intarsia.op import rewrite_typed
 from intarsia.op.let_types import rewrite_with_lets
 from intarsia.passes import partition_whole
@@ -43,7 +43,7 @@ def test_a_foreign_exception_names_the_node(rewrite: Callable[[], object], doing
 
 @pytest.mark.parametrize("error", [UsageError("no"), MemoryError(), RecursionError()])
 def test_errors_for_people_and_of_the_machine_stay(error: Exception) -> None:
-    with pytest.raises(type(error)), named_failure(from_onnx(MODEL)["main"].body, "rewritten"):
+    with pytest.raises(type(error)), NamedFailure(from_onnx(MODEL)["main"].body, "rewritten"):
         raise error
 
 
@@ -61,7 +61,7 @@ def test_a_compute_rule_that_raises_does_not_cover() -> None:
 
 def test_an_error_for_people_gets_the_node_once() -> None:
     body = from_onnx(MODEL)["main"].body
-    with pytest.raises(UsageError) as caught, named_failure(body, "typed"), named_failure(body, "rewritten"):
+    with pytest.raises(UsageError) as caught, NamedFailure(body, "typed"), NamedFailure(body, "rewritten"):
         raise UsageError("no")
     assert str(caught.value) == "no\n  at node 'loud' (Relu)"
 

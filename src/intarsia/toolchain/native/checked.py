@@ -29,7 +29,7 @@ from intarsia.ir import (
     post_order,
     with_fields,
 )
-from intarsia.ir.rule_errors import named_failure
+from intarsia.ir.rule_errors import NamedFailure
 from intarsia.op import call
 from intarsia.op.infer import infer_types
 from intarsia.toolchain.native.index_check import IndexCheck
@@ -44,7 +44,7 @@ def with_index_checks(function: Function) -> tuple[Function, tuple[IndexCheck, .
     indexings = []
     for expr in post_order(function.body):
         if isinstance(expr, Call):
-            with named_failure(expr, "checked"):
+            with NamedFailure(expr, "checked"):
                 indexing = _indexing(expr)
             if indexing is not None:
                 indexings.append((expr, indexing))

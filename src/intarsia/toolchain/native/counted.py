@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from intarsia.ir import ABSENT, Call, Constant, Expr, Function, Op, TensorType, Tuple, with_fields
-from intarsia.ir.rule_errors import named_failure
+from intarsia.ir.rule_errors import NamedFailure
 from intarsia.op import call
 from intarsia.op.counted_rows_op import BOX_WIDTH, COUNTED_BOXES, COUNTED_INDICES
 from intarsia.op.known_value import known_value
@@ -27,7 +27,7 @@ def with_counted_results(function: Function) -> tuple[Function, tuple[CountedRes
     fields = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     vectors: dict[Expr, tuple[Expr, int, bool]] = {}
     for field in fields:
-        with named_failure(field, "compiled"):
+        with NamedFailure(field, "compiled"):
             vector = _counted(field)
         if vector is not None:
             vectors[field] = vector
