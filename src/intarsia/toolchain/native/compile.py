@@ -150,13 +150,16 @@ def _prepared(
     from intarsia.native.schedule import scheduled, with_state
     from intarsia.native.tir import default_tir
 
-    def lowered(chosen: ScheduledDag) -> PrimFunc:
+    def finished(function: PrimFunc) -> PrimFunc:
         passes = default_tir(isa.vector_bytes, isa.vector_registers)
-        return passes(IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)}), context).prim_func(_NAME)
+        return passes(IRModule({GlobalVar(_NAME): function}), context).prim_func(_NAME)
+
+    def lowered(chosen: ScheduledDag) -> PrimFunc:
+        return finished(chosen.lowered(isa.caches))
 
     state = None if log is None else log.lookup(dag)
     if carrying is not None:
-        item = item_function(dag, carrying, state, isa, threads, lowered)
+        item = item_function(dag, carrying, state, isa, threads, lowered, finished)
         places = {**_places(dag, item.schedule), "shapes": item.shapes}
         return partial(_generated, item.function, isa, options, places)
     chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
