@@ -175,4 +175,4 @@ def obstacle(mod: IRModule) -> str | None:
         bound = bind_sizes(mod, {"n": ITEMS})
     except IntarsiaError:  # a product of two batches, say
         return "types do not fit"
-    return independence_obstacle(bound["main"], frozenset(param.name for param in mod["main"].params))
+    return independence_obstacle(bound["main"], {param.name: 0 for param in mod["main"].params})

@@ -34,6 +34,7 @@ from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, versions_of
 from intarsia.op.reference_gaps import REPLACED, reference_gap
 from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE, simulated_quantize_value
+from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS, token_attention_value
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE, tree_ensemble_value
 from intarsia.support.errors import ExecutionError, IntarsiaError, UsageError
 
@@ -96,11 +97,24 @@ def _own_value(call: Call, values: Sequence[Array]) -> Array:
         axis = call.attrs["axis"]
         assert isinstance(axis, int)
         return simulated_quantize_value(values[0], scale, zero, axis)
+    if call.op.name == ATTENTION_OF_TOKENS:
+        return _attention_value(call, values)
     (value,) = values
     if call.op.name != "layout_transform":
         return value
     source, destination = str(call.attrs["src_layout"]), str(call.attrs["dst_layout"])
     return value.transpose(layout_permutation(source, destination))
+
+
+def _attention_value(call: Call, values: Sequence[Array]) -> Array:
+    scale, given = call.attrs["scale"], iter(values)
+    assert isinstance(scale, float)
+    q, k, v, *biases = (None if arg.checked_type == ABSENT else next(given) for arg in call.args)
+    assert q is not None
+    assert k is not None
+    assert v is not None
+    replaces = call.attrs["replaces"] == 1
+    return token_attention_value(q, k, v, *biases, replaces=replaces, scale=scale)
 
 
 def _reference_values(call: Call, values: list[Array]) -> list[Any]:

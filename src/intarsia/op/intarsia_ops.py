@@ -9,6 +9,7 @@ layout_transform(x, src_layout=, dst_layout=)
 counted_indices(x)                    the rows of NonZero, their number first
 counted_boxes(boxes, scores, ...)     the rows of NonMaxSuppression, their number first (op/counted_rows_op)
 simulated_quantize(x, ...)            x rounded to the steps of a quantised type (op/simulated_quantize_op)
+token_attention(q, k, v, ...)         attention of one text of any length with itself (op/token_attention_op)
 tree_ensemble(x, ...)                 what decision trees add up to (op/tree_ensemble_op)
 """
 
@@ -32,6 +33,12 @@ from intarsia.op.simulated_quantize_op import (
     SIMULATED_QUANTIZE_ARGUMENTS,
     SIMULATED_QUANTIZE_ATTRIBUTES,
     simulated_quantize_type,
+)
+from intarsia.op.token_attention_op import (
+    ATTENTION_OF_TOKENS,
+    TOKEN_ATTENTION_ARGUMENTS,
+    TOKEN_ATTENTION_ATTRIBUTES,
+    token_attention_type,
 )
 from intarsia.op.tree_ensemble_op import (
     TREE_ARGUMENTS,
@@ -79,6 +86,7 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
         COUNTED_INDICES: counted_indices_type,
         COUNTED_BOXES: counted_boxes_type,
         SIMULATED_QUANTIZE: simulated_quantize_type,
+        ATTENTION_OF_TOKENS: token_attention_type,
         TREE_ENSEMBLE: tree_ensemble_type,
     }
 )
@@ -86,17 +94,21 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
 
 _ARGUMENTS = MappingProxyType(
     {
+        ATTENTION_OF_TOKENS: TOKEN_ATTENTION_ARGUMENTS,
         TREE_ENSEMBLE: TREE_ARGUMENTS,
         COUNTED_BOXES: COUNTED_BOXES_ARGUMENTS,
         SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ARGUMENTS,
     }
 )
 
+_LEAST_ARGUMENTS = MappingProxyType({SIMULATED_QUANTIZE: 1, ATTENTION_OF_TOKENS: 3})
+
 _ATTRIBUTES = MappingProxyType(
     {
         "layout_transform": ("dst_layout", "src_layout"),
         COUNTED_BOXES: COUNTED_BOXES_ATTRIBUTES,
         SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ATTRIBUTES,
+        ATTENTION_OF_TOKENS: TOKEN_ATTENTION_ATTRIBUTES,
         TREE_ENSEMBLE: TREE_ATTRIBUTES,
     }
 )
@@ -112,7 +124,7 @@ def intarsia_operator_type(name: str, args: tuple[Type | None, ...], attrs: Attr
         InvalidModelError: Wrong number of arguments, wrong attributes, or layouts that do not fit.
     """
     count = _ARGUMENTS.get(name, 1)
-    least = 1 if name == SIMULATED_QUANTIZE else count
+    least = _LEAST_ARGUMENTS.get(name, count)
     if not least <= len(args) <= count:
         wanted = str(count) if least == count else f"{least} to {count}"
         raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected {wanted}")

@@ -27,6 +27,7 @@ from intarsia.ir import (
     with_children,
     with_fields,
 )
+from intarsia.ir.rule_errors import named_node
 from intarsia.op.infer import typed
 from intarsia.op.known_value import record_known_value
 from intarsia.support.errors import InvalidModelError, UsageError
@@ -149,7 +150,8 @@ def _retype(
             case Var():
                 done[node] = with_fields(new, checked_type=type_)
             case Call():
-                done[node] = _infer_again(new, type_)
+                with named_node(node):
+                    done[node] = _infer_again(new, type_)
             case TupleGetItem():  # the tuple's type may have become more exact than its own
                 field = typed(with_fields(new, checked_type=None))
                 done[node] = with_fields(field, checked_type=_complete(field.checked_type, type_))

@@ -50,6 +50,7 @@ from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import type_to_proto
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE
+from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.support.free_names import NameSupply
@@ -57,7 +58,9 @@ from intarsia.support.free_names import NameSupply
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-_WITHOUT_EQUIVALENT = frozenset({COUNTED_BOXES, COUNTED_INDICES, SIMULATED_QUANTIZE, TREE_ENSEMBLE})
+_WITHOUT_EQUIVALENT = frozenset(
+    {COUNTED_BOXES, COUNTED_INDICES, SIMULATED_QUANTIZE, ATTENTION_OF_TOKENS, TREE_ENSEMBLE}
+)
 """Operators that ONNX cannot express by one node: native introduces them, or passes that quantise."""
 
 

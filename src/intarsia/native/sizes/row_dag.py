@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from intarsia.ir import DType
 from intarsia.ir.loop_walk import operands
-from intarsia.ir.prim_func import Buffer, Load, LoopVar, Scalar
+from intarsia.ir.prim_func import Buffer, Literal, Load, LoopVar, Scalar
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.te import ComputeOp, Operation, PlaceholderOp, Tensor
-from intarsia.native.te.rewrite_scalar import with_buffers
+from intarsia.native.te.rewrite_scalar import rewrite_scalar, with_buffers
 
 
 def with_rows(dag: ComputeDAG, carrying: Collection[str], rows: int) -> ComputeDAG | None:
@@ -42,6 +43,67 @@ def with_rows(dag: ComputeDAG, carrying: Collection[str], rows: int) -> ComputeD
     if any(tensor not in new_tensors for tensor in dag.outputs):
         return None
     return ComputeDAG(tuple(new_tensors.get(tensor, tensor) for tensor in dag.tensors), tuple(ops))
+
+
+def without_unit_axes(dag: ComputeDAG, carrying: Collection[str]) -> ComputeDAG:
+    """Return a DAG for one row without leading axes of extent 1, but for the last one: the axis of its rows.
+
+    A tensor (1, 1, 64) of one token becomes (1, 64): the same elements for any number of rows.
+
+    Args:
+        dag: Computation for one row.
+        carrying: Names of the placeholders that have rows.
+    """
+    while True:
+        dependent = _dependent(dag, carrying)
+        if not dependent or not all(_has_unit_axes(tensor) for tensor in dependent):
+            return dag
+        dag = _without_first_axis(dag, dependent)
+
+
+def _has_unit_axes(tensor: Tensor) -> bool:
+    return tensor.shape[:2] == (1, 1) and isinstance(tensor.op, PlaceholderOp | ComputeOp)
+
+
+def _dependent(dag: ComputeDAG, carrying: Collection[str]) -> set[Tensor]:
+    """Return the tensors that have rows: some placeholders, and what is computed from them."""
+    result: set[Tensor] = set()
+    for op in dag.ops:
+        if op.name in carrying or any(tensor in result for tensor in op.inputs):
+            result |= {Tensor(op, position) for position in range(len(op.buffers))}
+    return result
+
+
+def _without_first_axis(dag: ComputeDAG, dependent: Collection[Tensor]) -> ComputeDAG:
+    """Return a DAG in which some tensors lack their first axis, of extent 1."""
+    new_tensors: dict[Tensor, Tensor] = {}
+    ops: list[Operation] = []
+    for op in dag.ops:
+        after = op
+        if Tensor(op, 0) in dependent and isinstance(op, PlaceholderOp):
+            after = replace(op, shape=op.shape[1:])
+        elif Tensor(op, 0) in dependent and isinstance(op, ComputeOp):
+            buffers = {old.buffer: new_tensors[old].buffer for old in op.inputs if old in new_tensors}
+            bodies = tuple(_without_first_index(body, op.axes[0].var, buffers) for body in op.bodies)
+            inputs = tuple(new_tensors.get(tensor, tensor) for tensor in op.inputs)
+            after = replace(op, axes=op.axes[1:], bodies=bodies, inputs=inputs)
+        if after is not op:
+            new_tensors |= {Tensor(op, at): Tensor(after, at) for at in range(len(op.buffers))}
+        ops.append(after)
+    return ComputeDAG(tuple(new_tensors.get(tensor, tensor) for tensor in dag.tensors), tuple(ops))
+
+
+def _without_first_index(root: Scalar, counter: LoopVar, buffers: Mapping[Buffer, Buffer]) -> Scalar:
+    """Return a scalar with 0 in place of a counter, and loads from other buffers without a first index."""
+
+    def rule(scalar: Scalar) -> Scalar:
+        if scalar == counter:
+            return Literal(0, DType.INT64)
+        if isinstance(scalar, Load) and scalar.buffer in buffers:
+            return Load(buffers[scalar.buffer], scalar.indices[1:])
+        return scalar
+
+    return rewrite_scalar(root, rule)
 
 
 def _rows_of(dag: ComputeDAG, carrying: Collection[str]) -> list[Tensor]:

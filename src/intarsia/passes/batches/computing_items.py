@@ -158,6 +158,15 @@ def attention(call: Call, axes: Sequence[int | None]) -> BatchAxis:
     return of_each_result(call, 0)
 
 
+def token_attention(call: Call, axes: Sequence[int | None]) -> BatchAxis:
+    """Items are tokens, each with its query, key and value, and biases that are its or the same for all.
+
+    A token reads the keys and values of all others, which kernels for any number of tokens provide for.
+    """
+    is_of_token = axes[:3] == [2, 2, 2] and all(axis in (None, 3) for axis in axes[3:])
+    return 2 if is_of_token and all(extent == 1 for extent in shape_of(call)[:1]) else None
+
+
 def rotary_embedding(call: Call, axes: Sequence[int | None]) -> BatchAxis:
     """Positions are of the item, and the tables of cosines and sines are not; or there are no positions."""
     given = [axes[at] for at in range(len(axes)) if has_argument(call, at)]

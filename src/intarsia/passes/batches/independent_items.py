@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from intarsia.ir import (
@@ -25,7 +25,7 @@ from intarsia.op.purity import is_random
 from intarsia.passes.batches.item_axes import ITEMS, BatchAxis
 from intarsia.passes.batches.item_rules import item_rule
 
-_SHAPE_ARGUMENTS: Final[Mapping[str, tuple[int, ...]]] = {
+SHAPE_ARGUMENTS: Final[Mapping[str, tuple[int, ...]]] = {
     "ConstantOfShape": (0,),
     "Expand": (1,),
     "Reshape": (1,),
@@ -35,32 +35,51 @@ _SHAPE_ARGUMENTS: Final[Mapping[str, tuple[int, ...]]] = {
 """Arguments that may hold the number of items: they say how large a result is, not what is in it."""
 
 
-def independence_obstacle(function: Function, carrying: frozenset[str]) -> str | None:
+def independence_obstacle(
+    function: Function,
+    carrying: Mapping[str, int],
+    *,
+    any_axis: bool = False,
+    constant: Collection[Expr] = (),
+) -> str | None:
     """Return why a program mixes the items of its batch; None if it computes each by itself.
 
     Linear in the program. Sound, not complete: an operator of which nothing is known counts as mixing.
 
     Args:
         function: Typed program of static shapes for a batch of `ITEMS` items.
-        carrying: Names of the parameters that have the batch in their first axis.
+        carrying: The axis of the batch by the name of the parameters that have it.
+        constant: Expressions that are examined already: as values they are the same for any number of items.
+        any_axis: Whether results may have it in an axis behind axes of extent 1; else it is the first axis.
     """
     axes: dict[Expr, BatchAxis] = {}
     for expr in post_order(function):
+        if expr in constant:
+            axes[expr] = None
+            continue
         reason = _examine(expr, carrying, axes)
         if reason is not None:
             return reason
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
-    if any(axes[result] not in {0, (0,)} for result in results):
-        result = next(item for item in results if axes[item] not in {0, (0,)})
-        return f"a result, {expression_name(result)}, does not have the items in its first axis"
+    for result in results:
+        if not _is_outermost(result, axes[result], any_axis=any_axis):
+            return f"a result, {expression_name(result)}, does not have the items in its first axis"
     return None
 
 
-def _examine(expr: Expr, carrying: frozenset[str], axes: dict[Expr, BatchAxis]) -> str | None:
+def _is_outermost(result: Expr, axis: BatchAxis, *, any_axis: bool) -> bool:
+    """Return whether the items of a result lie one behind another."""
+    if not any_axis or not isinstance(axis, int):
+        return axis in {0, (0,)}
+    (shape,) = _shapes(result.checked_type)
+    return shape is not None and all(extent == 1 for extent in shape[:axis])
+
+
+def _examine(expr: Expr, carrying: Mapping[str, int], axes: dict[Expr, BatchAxis]) -> str | None:
     """Note in which axis an expression carries the batch; return why it mixes items, if it does."""
     match expr:
         case Var():
-            axes[expr] = 0 if expr.name in carrying else None
+            axes[expr] = carrying.get(expr.name)
             return _misplaced(expr, f"parameter {expr.name!r}", axes[expr])
         case Constant() | Op() | Function():
             axes[expr] = None
@@ -88,7 +107,7 @@ def _examine_call(call: Call, axes: dict[Expr, BatchAxis]) -> str | None:
         return None
     if is_random(call):
         return f"{expression_name(call)} draws random numbers"
-    shapes = _SHAPE_ARGUMENTS.get(op.name, ())
+    shapes = SHAPE_ARGUMENTS.get(op.name, ())
     for position, arg in enumerate(call.args):
         value = known_value(arg)
         if value is not None and position not in shapes and _has_items(value.reshape(-1).tolist()):

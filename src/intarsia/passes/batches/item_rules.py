@@ -10,7 +10,8 @@ from intarsia.ir import Op
 from intarsia.op.operator_definition import definition_of
 from intarsia.op.operator_facts import LayoutKind
 from intarsia.op.operator_table import facts_of
-from intarsia.op.opset import ML_DOMAIN
+from intarsia.op.opset import INTARSIA_DOMAIN, ML_DOMAIN
+from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
 from intarsia.passes.batches import computing_items, moving_items
 from intarsia.passes.batches.item_axes import ItemRule
 
@@ -19,6 +20,8 @@ def item_rule(op: Op) -> ItemRule | None:
     """Return the rule for an operator; None if it mixes items, or nothing is known of it."""
     if op.domain == ML_DOMAIN:
         return _OF_ML.get(op.name)
+    if op.domain == INTARSIA_DOMAIN and op.name == ATTENTION_OF_TOKENS:
+        return computing_items.token_attention
     if op.domain:
         definition = definition_of(op.domain, op.name)
         return None if definition is None or not definition.batched else computing_items.rows

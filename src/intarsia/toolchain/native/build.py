@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from intarsia.ir import Function
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.execution.driver import driver_object_code
 from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
@@ -41,7 +42,12 @@ _Kernel: TypeAlias = tuple[ComputeDAG, int]
 """A computation, and the number of threads that it is compiled for."""
 
 
-def build_region(source: KernelSource, carrying: Sequence[bool] | None = None) -> NativeRegion:
+def build_region(
+    source: KernelSource,
+    carrying: Sequence[bool] | None = None,
+    program: Function | None = None,
+    tables: Sequence[Array] = (),
+) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
 
     Where the schedule log of the target is missing, as for an artifact from another machine, all kernels
@@ -52,33 +58,42 @@ def build_region(source: KernelSource, carrying: Sequence[bool] | None = None) -
         source: Source of static shapes.
         carrying: For a region that is to run any number of items, for each parameter whether it has each
             item; the source is that of one item. The first constant is the number of items, 1.
+        program: Program that is compiled, of static shapes; that of the source if not given.
+        tables: Values of the program's last parameters, which have each item: constants of the region.
 
     Raises:
         CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
             machine's memory, or llvmlite does not load.
     """
     with pause_garbage_collection():  # programs and loops are trees, which reference counting frees
-        return _built(source, carrying)
+        return _built(source, carrying, program, tables)
 
 
-def _built(source: KernelSource, carrying: Sequence[bool] | None) -> NativeRegion:
+def _built(
+    source: KernelSource,
+    carrying: Sequence[bool] | None,
+    program: Function | None,
+    tables: Sequence[Array],
+) -> NativeRegion:
     try:
         log = load_schedule_log(Target(source.target))
     except CompileError:
         log = None
-    planned = planned_region(source, in_place=carrying is None)
+    planned = planned_region(source, in_place=carrying is None, program=program)
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     check_arena(plan.arena_bytes)
     products = {kernel.dag: kernel.product for kernel in plan.kernels if kernel.product is not None}
     cache, context = kernel_cache(), source_context(source)
-    repeated = None if carrying is None else carrying_placeholders(planned, carrying)
+    repeated = None if carrying is None else carrying_placeholders(planned, carrying, len(tables))
     compiled: dict[_Kernel, CompiledDag] = {}
     for count in dict.fromkeys(kernel.threads or threads for kernel in plan.kernels):
         dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
         kernels = compile_dags(dags, isa, count, cache, log, planned.options, products, context, repeated)
         compiled |= {(dag, count): kernel for dag, kernel in kernels.items()}
     weights = weights_by_memory(source.weights)
-    build = RegionBuild(plan, threads, compiled, weights, has_items=carrying is not None)
+    params = plan.params[: len(plan.params) - len(tables)]
+    values = dict(zip(plan.params[len(params) :], tables, strict=True))
+    build = RegionBuild(plan, threads, compiled, weights, values, has_items=carrying is not None)
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
     return NativeRegion(
@@ -88,9 +103,7 @@ def _built(source: KernelSource, carrying: Sequence[bool] | None) -> NativeRegio
         tuple(each.kernel for each in compiled.values()),
         calls,
         build.constants,
-        tuple(
-            port_of(name, plan.values[value]) for name, value in zip(planned.names, plan.params, strict=True)
-        ),
+        tuple(port_of(name, plan.values[value]) for name, value in zip(planned.names, params, strict=False)),
         tuple(port_of(f"result {at}", plan.values[value]) for at, value in enumerate(plan.results)),
         copies,
         plan.arena_bytes,
@@ -120,6 +133,7 @@ class RegionBuild:
         threads: Number of threads of kernels without a number of their own.
         compiled: Its kernels.
         weights: Names of the source's weights by where their elements are.
+        tables: Values of parameters that the caller does not pass, by their numbers.
         has_items: Whether kernels run any number of items, their last argument and the first constant.
     """
 
@@ -127,6 +141,7 @@ class RegionBuild:
     threads: int
     compiled: Mapping[_Kernel, CompiledDag]
     weights: Mapping[tuple[int, int], str]
+    tables: Mapping[int, Array] = field(default_factory=dict)
     has_items: bool = False
     _constants: dict[tuple[int, int, str, Packing | None], tuple[int, RegionConstant]] = field(
         default_factory=dict
@@ -174,7 +189,9 @@ class RegionBuild:
 
     def argument(self, root: int) -> Argument:
         """Where a value is that has memory of its own."""
-        plan, count = self.plan, len(self.plan.params)
+        plan, count = self.plan, len(self.plan.params) - len(self.tables)
+        if root in self.tables:
+            return self.constant(self.tables[root], None)
         if root in plan.arena:
             return Argument(ArgumentKind.ARENA, plan.arena[root])
         if root in plan.params:

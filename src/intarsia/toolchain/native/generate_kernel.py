@@ -57,13 +57,16 @@ class KernelGenerator:
 
         isa = self.isa
 
-        def lowered(chosen: ScheduledDag) -> PrimFunc:
+        def finished(function: PrimFunc) -> PrimFunc:
             passes = default_tir(isa.vector_bytes, isa.vector_registers)
-            return passes(IRModule({GlobalVar(_NAME): chosen.lowered(isa.caches)}), context).prim_func(_NAME)
+            return passes(IRModule({GlobalVar(_NAME): function}), context).prim_func(_NAME)
+
+        def lowered(chosen: ScheduledDag) -> PrimFunc:
+            return finished(chosen.lowered(isa.caches))
 
         state = None if self.log is None else self.log.lookup(dag)
         if carrying is not None:
-            item = item_function(dag, carrying, state, isa, self.threads, lowered)
+            item = item_function(dag, carrying, state, isa, self.threads, lowered, finished)
             facts = {**_dag_facts(dag, item.schedule), "shapes": item.shapes}
             return partial(self._generate, item.function, facts)
         chosen = scheduled(dag, isa, self.threads) if state is None else with_state(dag, state)

@@ -59,12 +59,15 @@ class PlannedRegion:
     checks: tuple[IndexCheck, ...]
 
 
-def planned_region(source: KernelSource, *, in_place: bool = True) -> PlannedRegion:
+def planned_region(
+    source: KernelSource, *, in_place: bool = True, program: Function | None = None
+) -> PlannedRegion:
     """The plan of a source for this machine.
 
     Args:
         source: Source of static shapes.
         in_place: Whether Concat and Slice may be computed in place.
+        program: Program that computes the same, of static shapes; that of the source if not given.
 
     Raises:
         CompileError: An operator has no native kernel, or a shape is not known.
@@ -79,7 +82,7 @@ def planned_region(source: KernelSource, *, in_place: bool = True) -> PlannedReg
         target.option("prefetch", True),
     )
     isa = _isa(target)
-    function = source_function(source)
+    function = source_function(source) if program is None else program
     checks: tuple[IndexCheck, ...] = ()
     if target.option("checked", False):
         function, checks = with_index_checks(function)

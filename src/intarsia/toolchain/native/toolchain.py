@@ -17,7 +17,7 @@ from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unav
 if TYPE_CHECKING:
     from intarsia.op.pattern_table import PatternTable
     from intarsia.runtime.kernel_profiler import ProfiledKernel
-    from intarsia.toolchain.native.batches.batch_source import BatchSource
+    from intarsia.toolchain.native.batches.item_region import ItemRegion
     from intarsia.toolchain.native.region import RegionCall
 
 
@@ -96,12 +96,19 @@ class Native(NativeLoader):
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
+        from intarsia.native.execution.most_items import MOST_ITEMS
         from intarsia.toolchain.native.batches.batch_source import batch_source
+        from intarsia.toolchain.native.batches.item_region import ItemRegion
+        from intarsia.toolchain.native.batches.token_source import token_source
         from intarsia.toolchain.native.blob import write_blob
         from intarsia.toolchain.native.build import build_region
         from intarsia.toolchain.native.foreign_kernel import ForeignKernel
         from intarsia.toolchain.native.kernel import NativeKernel
 
+        tokens = token_source(source)
+        if tokens is not None:
+            region = build_region(source, tokens.carrying, tokens.program_of_one, tokens.tables)
+            return self._any_items(source, tokens.region_of_any(region))
         batch = batch_source(source)
         if batch is None:
             region = build_region(source)
@@ -109,7 +116,9 @@ class Native(NativeLoader):
                 return ForeignKernel(source, region.isa, partial(write_blob, region))
             return NativeKernel(source, region, self.describe_calls)
         if batch.is_any_size:
-            return self._any_batch(batch)
+            region = build_region(batch.of_size(1), batch.carrying)
+            axes = tuple(0 if carries else None for carries in batch.carrying)
+            return self._any_items(source, ItemRegion(axes, (0,) * len(region.results), MOST_ITEMS, region))
         from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
 
@@ -119,21 +128,15 @@ class Native(NativeLoader):
             return ForeignKernel(source, isa, partial(write_batched_blob, batched))
         return BatchedKernel(source, batched, self.describe_calls)
 
-    def _any_batch(self, batch: BatchSource) -> Kernel:
-        """Compile a source once, for a batch of any size.
-
-        Raises:
-            CompileError: It needs what such kernels cannot do.
-        """
+    def _any_items(self, source: KernelSource, region: ItemRegion) -> Kernel:
+        """Return the kernel of a region for any number of items."""
         from intarsia.toolchain.native.batches.item_kernel import ItemKernel
-        from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
-        from intarsia.toolchain.native.build import build_region
+        from intarsia.toolchain.native.batches.item_region import write_item_blob
         from intarsia.toolchain.native.foreign_kernel import ForeignKernel
 
-        region = ItemRegion(batch.carrying, build_region(batch.of_size(1), batch.carrying))
         if not _runs_here(region.region.isa):
-            return ForeignKernel(batch.source, region.region.isa, partial(write_item_blob, region))
-        return ItemKernel(batch.source, region, self.describe_calls)
+            return ForeignKernel(source, region.region.isa, partial(write_item_blob, region))
+        return ItemKernel(source, region, self.describe_calls)
 
     def describe_calls(self, source: KernelSource, calls: Sequence[RegionCall]) -> tuple[ProfiledKernel, ...]:
         """Return the kernels of a region with the nodes of the source that they compute, and their work."""

@@ -179,4 +179,12 @@ def _intarsia_operators() -> tuple[type[OpRun], ...]:
             scale, zero_point = (*facts, None, None)[:2]
             return (simulated_quantize_value(x, scale, zero_point, axis),)
 
-    return on_device, device_copy, layout_transform, simulated_quantize, tree_ensemble
+    class token_attention(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, q: Any, *rest: Any, replaces: int = 0, scale: float = 1.0, **_: Any) -> tuple[Any]:
+            from intarsia.op.token_attention_op import token_attention_value
+
+            return (token_attention_value(q, *rest, replaces=bool(replaces), scale=scale),)
+
+    return on_device, device_copy, layout_transform, simulated_quantize, token_attention, tree_ensemble

@@ -40,6 +40,7 @@ from intarsia.native.te.operators import (
     sequence_reversal,
     slicing,
     softmax,
+    token_attention,
     top_k,
     transposed_convolution,
     transposition,
@@ -108,6 +109,7 @@ _FAMILIES = (
     top_k,
     transposed_convolution,
     transposition,
+    token_attention,
     tree_ensemble,
     unary,
 )

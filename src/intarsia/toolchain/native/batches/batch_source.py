@@ -77,7 +77,7 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     carrying = tuple(shape[:1] == (symbol,) for shape in shapes)
     sizes, is_any_size = _sizes(source)
     result = BatchSource(source, symbol, carrying, sizes, is_any_size)
-    names = frozenset(item.name for item, carries in zip(inputs, carrying, strict=True) if carries)
+    names = {item.name: 0 for item, carries in zip(inputs, carrying, strict=True) if carries}
     obstacle = independence_obstacle(_function_of_items(result), names)
     if obstacle is not None:
         raise CompileError(

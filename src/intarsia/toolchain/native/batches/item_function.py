@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Final
 
 from intarsia.ir import PrimFunc
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag, scheduled, with_state
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
-from intarsia.native.sizes import repeat_items, repeat_rows, row_tiles
+from intarsia.native.sizes import (
+    TokenAttention,
+    attention_function,
+    repeat_items,
+    repeat_rows,
+    row_tiles,
+    token_attention_of,
+    without_unit_axes,
+)
 from intarsia.support.errors import CompileError
 
 if TYPE_CHECKING:
-    from intarsia.native.loop_state import LoopState
     from intarsia.toolchain.native.plan import PlannedRegion
 
 _USUAL_ITEMS: Final = 8
@@ -39,7 +47,7 @@ class ItemFunction:
 
 
 def carrying_placeholders(
-    planned: PlannedRegion, carrying: Sequence[bool]
+    planned: PlannedRegion, carrying: Sequence[bool], tables: int = 0
 ) -> dict[ComputeDAG, frozenset[str]]:
     """Return the names of the placeholders of each kernel's DAG that have each item.
 
@@ -48,6 +56,7 @@ def carrying_placeholders(
     Args:
         planned: Plan for one item.
         carrying: For each parameter of the region whether it has each item.
+        tables: Number of parameters, the last ones, that the caller does not pass.
 
     Raises:
         CompileError: The plan needs what kernels for any number of items cannot do.
@@ -59,8 +68,9 @@ def carrying_placeholders(
         raise CompileError("kernels for any batch call no library")
     fixed = {value for value, carries in zip(plan.params, carrying, strict=True) if not carries}
     fixed |= {number for number, value in enumerate(plan.values) if value.constant is not None}
+    not_passed = plan.params[len(plan.params) - tables :]
     for _, root in plan.copied_results:
-        if root in fixed:
+        if root in fixed or root in not_passed:
             raise CompileError("a result is the same for all items of a batch")
     result: dict[ComputeDAG, frozenset[str]] = {}
     for kernel in plan.kernels:
@@ -77,6 +87,7 @@ def item_function(
     isa: Isa,
     threads: int,
     lowered: Callable[[ScheduledDag], PrimFunc],
+    finished: Callable[[PrimFunc], PrimFunc],
 ) -> ItemFunction:
     """Return the loop function of a kernel for any number of items.
 
@@ -87,13 +98,21 @@ def item_function(
         isa: Instruction set of the code.
         threads: Number of threads.
         lowered: Function that lowers a schedule and runs the passes on its loops.
+        finished: Function that runs the passes on the loops of a function.
+
+    Raises:
+        CompileError: Attention reads queries, keys or values that are the same for all items.
     """
     outputs = {tensor.buffer.name for tensor in dag.outputs}
     with_items = {*carrying, *outputs}
-    tiles = row_tiles(dag, carrying, isa, threads) if state is None else None
+    attention = token_attention_of(dag, carrying)
+    if attention is not None:
+        return _attention(dag, attention, isa, finished)
+    plain = without_unit_axes(dag, carrying)
+    tiles = row_tiles(plain, carrying, isa, threads) if state is None else None
     is_parallel = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_ITEMS * work_of(dag.ops))
     if tiles is not None:
-        rows = dag.outputs[0].shape[0]
+        rows = plain.outputs[0].shape[0]
         functions = [lowered(schedule) for schedule in tiles.schedules]
         function = repeat_rows(functions, with_items, rows, is_parallel=is_parallel)
         schedule = tiles.schedules[0]
@@ -110,6 +129,16 @@ def item_function(
         for buffer in function.params[:-1]
     )
     return ItemFunction(function, schedule, (*shapes, ()))
+
+
+def _attention(
+    dag: ComputeDAG, form: TokenAttention, isa: Isa, finished: Callable[[PrimFunc], PrimFunc]
+) -> ItemFunction:
+    """Return the function of attention among items."""
+    tensors = (*dag.placeholders, *dag.outputs)
+    function = finished(attention_function(form, isa))
+    schedule = with_state(dag, LoopState.initial(dag))
+    return ItemFunction(function, schedule, (*(tensor.shape for tensor in tensors), ()))
 
 
 def _constants_are_larger(dag: ComputeDAG, carrying: Collection[str]) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
-from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.array_address import array_address
@@ -113,8 +112,8 @@ class ItemKernel:
             self._kernels.move_to_end(items)
             return kernel
         whole = self._open_region()
-        if items > MOST_ITEMS:
-            raise ExecutionError(f"native runs batches of up to {MOST_ITEMS} items, found {items}")
+        if items > whole.most_items:
+            raise ExecutionError(f"native runs up to {whole.most_items} items here, found {items}")
         region = whole.of_items(items)
         if region.arena_bytes > self._arena.nbytes:
             self._kernels.clear()  # their tables refer to the smaller arena
@@ -133,9 +132,9 @@ class ItemKernel:
         """
         whole = self._open_region()
         counts = {
-            value.shape[0]
-            for value, carries in zip(inputs, whole.carrying, strict=True)
-            if carries and isinstance(value, np.ndarray) and value.ndim
+            value.shape[axis]
+            for value, axis in zip(inputs, whole.axes, strict=True)
+            if axis is not None and isinstance(value, np.ndarray) and value.ndim > axis
         }
         if len(counts) != 1:
             raise ExecutionError(f"the parameters have batches of {sorted(counts)} items, expected one size")

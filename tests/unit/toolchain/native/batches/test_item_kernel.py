@@ -245,8 +245,12 @@ class TestDamagedBlobs:
     @pytest.mark.parametrize(
         ("old", "new"),
         [
-            (b'"any_batch":[true,false]', b'"any_batch":[true,3    ]'),
-            (b'"any_batch":[true,false]', b'"any_batch":[true      ]'),
+            (b'"any_batch":[0,null]', b'"any_batch":[0,true]'),
+            (b'"any_batch":[0,null]', b'"any_batch":[0     ]'),
+            (b'"any_batch":[0,null]', b'"any_batch":[2,null]'),
+            (b'"results":[0,0]', b'"results":[0,3]'),
+            (b'"most":1048576', b'"most":1048577'),
+            (b'"most":1048576', b'"most":0      '),
             (b'["constant",0]', b'["constant",1]'),
             (b'["constant",0]', b'["arena",0   ]'),
         ],

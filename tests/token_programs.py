@@ -1,0 +1,163 @@
+"""Programs on texts of any length in onnx's text form, and what is passed to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from tests.onnx_models import model_of
+
+from intarsia import from_onnx
+from intarsia.ir import IRModule
+from intarsia.runtime.kernel import Array
+
+LENGTHS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 23, 31, 47, 48, 49, 64)
+"""Lengths at both borders of tiles and panels for all instruction sets, and primes; tables end at 64."""
+HEADS = "int64[4] heads = {1, -1, 2, 4}, int64[3] flat = {1, -1, 8}, float scale = {0.5}"
+SPLIT = (
+    "q0 = MatMul (x, wq) k0 = MatMul (x, wk) v0 = MatMul (x, wv) "
+    "q1 = Reshape (q0, heads) k1 = Reshape (k0, heads) v1 = Reshape (v0, heads) "
+    "q = Transpose <perm = [0, 2, 1, 3]> (q1) k = Transpose <perm = [0, 2, 3, 1]> (k1) "
+    "v = Transpose <perm = [0, 2, 1, 3]> (v1) s0 = MatMul (q, k) s = Mul (s0, scale) "
+)
+"""Queries, keys and values of two heads of 4 numbers, and scaled scores s."""
+JOINED = (
+    "p = Softmax <axis = -1> (b) o0 = MatMul (p, v) o1 = Transpose <perm = [0, 2, 1, 3]> (o0) "
+    "o2 = Reshape (o1, flat) o = MatMul (o2, wo) y = Add (o, x) "
+)
+"""The block's result y from biased scores b."""
+PLAIN = "b = Identity (s) "
+MASKED = "f = Cast <to = 1> (m) d = Sub (one, f) e = Mul (d, low) r = Unsqueeze (e, axes) b = Add (s, r) "
+"""A mask m (1, length) of 0 and 1."""
+CAUSAL = (
+    "l = Shape <start = 1, end = 2> (x) c1 = Slice (tri, zero, l, three) c = Slice (c1, zero, l, two) "
+    "b = Where (c, s, lowest) "
+)
+"""A causal mask that is cut out of a table."""
+RANGES = (
+    "l0 = Shape <start = 1, end = 2> (x) l = Squeeze (l0) a = Range (zero0, l, one0) "
+    "a1 = Unsqueeze (a, one1) later = Less (a1, a) n = Not (later) f = Cast <to = 9> (m) "
+    "r = Unsqueeze (f, axes) "
+    "both = And (n, r) g = Where (both, nothing, lowest) b = Add (s, g) "
+)
+"""A causal mask by positions, together with a mask m, as newer exporters write it."""
+SLOPES = (
+    "l0 = Shape <start = 1, end = 2> (x) l = Squeeze (l0) a = Range (zero0, l, one0) f = Cast <to = 1> (a) "
+    "r = Mul (f, slopes) b = Add (s, r) "
+)
+"""A bias that each head multiplies by positions (ALiBi)."""
+FORMS = {"plain": PLAIN, "masked": MASKED, "causal": CAUSAL, "ranges": RANGES, "slopes": SLOPES}
+_MOST: Final = 64
+
+
+TOKEN_WISE: Final = {
+    "layer": "h = MatMul (x, wq) y = Relu (h) ",
+    "rows": "h = Reshape (x, rows8) g = MatMul (h, wk) y = Reshape (g, flat) ",
+    "norm": "y = LayerNormalization <axis = -1> (x, ones8) ",
+    "residual": "h = MatMul (x, wv) t = Tanh (h) y = Add (x, t) ",
+    "softmax": "y = Softmax <axis = 2> (x) ",
+    "positions": "l = Shape <start = 1, end = 2> (x) h = Slice (places, zero, l, one1) y = Add (x, h) ",
+    "halves": "h, g = Split <axis = 2, num_outputs = 2> (x) y = Concat <axis = 2> (g, h) ",
+    "masked rows": "h = Cast <to = 1> (m) g = Unsqueeze (h, two) y = Mul (x, g) ",
+}
+"""Steps that compute each token by itself, from x to y."""
+_LOCAL: Final = frozenset(
+    re.findall(
+        r"\w+", "q0 k0 v0 q1 k1 v1 q k v s0 s f d e r b l c1 c l0 a a1 later n both g p o0 o1 o2 o y h t"
+    )
+)
+
+
+def token_model(steps: Sequence[str], seed: int = 0) -> Any:
+    """Return a model of steps named in `TOKEN_WISE` or `FORMS`: x (1, length, 8) and m (1, length) to y."""
+    rng = np.random.default_rng(seed)
+    weights: dict[str, Array] = {
+        name: rng.standard_normal((8, 8)).astype(np.float32) / 2 for name in ("wq", "wk", "wv", "wo")
+    }
+    text, before = "", "x"
+    for number, step in enumerate(steps):
+        body = TOKEN_WISE.get(step) or f"{SPLIT} {FORMS[step]} {JOINED}"
+        text += re.sub(r"[a-z][a-z0-9]*", partial(_renamed, number, before), body)
+        before = f"y_{number}"
+    graph = (
+        f"g (float[1, length, 8] x, int64[1, length] m) => (float[1, length, 8] y) <{HEADS}> "
+        f"{{ {text} y = Identity ({before}) }}"
+    )
+    arrays: dict[str, Any] = {**weights, **_CONSTANTS}
+    return model_of(graph, opset=18, **arrays)
+
+
+def _renamed(number: int, before: str, word: re.Match[str]) -> str:
+    name = word[0]
+    return before if name == "x" else f"{name}_{number}" if name in _LOCAL else name
+
+
+_CONSTANTS: Final[dict[str, Array]] = {
+    "tri": np.tri(_MOST, dtype=np.bool_)[None, None],
+    "slopes": np.array([0.5, -0.25], np.float32).reshape(1, 2, 1, 1),
+    "places": np.random.default_rng(2).standard_normal((1, _MOST, 8)).astype(np.float32),
+    "ones8": np.ones(8, np.float32),
+    "rows8": np.array([-1, 8], np.int64),
+    "one": np.array(1, np.float32),
+    "low": np.array(-10000, np.float32),
+    "lowest": np.array(np.finfo(np.float32).min, np.float32),
+    "nothing": np.array(0, np.float32),
+    "axes": np.array([1, 2], np.int64),
+    "zero": np.array([0], np.int64),
+    "two": np.array([2], np.int64),
+    "three": np.array([3], np.int64),
+    "one1": np.array([1], np.int64),
+    "zero0": np.array(0, np.int64),
+    "one0": np.array(1, np.int64),
+}
+
+
+def perceptron() -> Any:
+    """Return a model of two layers on each token, with embeddings of positions."""
+    rng = np.random.default_rng(1)
+    text = (
+        "g (float[1, length, 5] x) => (float[1, length, 7] y, float[length, 6] h) "
+        "{ l = Shape <start = 1, end = 2> (x) e0 = Slice (places, zero, l, one) x1 = Add (x, e0) "
+        "h0 = MatMul (x1, w) h1 = Relu (h0) h = Reshape (h1, rows) y = MatMul (h1, u) }"
+    )
+    return model_of(
+        text,
+        opset=18,
+        places=rng.standard_normal((1, _MOST, 5)).astype(np.float32),
+        w=rng.standard_normal((5, 6)).astype(np.float32),
+        u=rng.standard_normal((6, 7)).astype(np.float32),
+        zero=np.array([0], np.int64),
+        one=np.array([1], np.int64),
+        rows=np.array([-1, 6], np.int64),
+    )
+
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "perceptron": perceptron,
+    **{form: partial(token_model, (form,)) for form in FORMS},
+}
+
+
+def program(name: str) -> IRModule:
+    """Return a program by its name in `PROGRAMS`."""
+    return from_onnx(PROGRAMS[name]())
+
+
+def token_inputs(model: onnx.ModelProto | IRModule, length: int, seed: int = 0) -> dict[str, Array]:
+    """Return random arguments for a length; masks let the first token be seen."""
+    rng = np.random.default_rng((seed, length))
+    names = (
+        [param.name for param in model["main"].params]
+        if isinstance(model, IRModule)
+        else [item.name for item in model.graph.input]
+    )
+    arrays: dict[str, Array] = {"x": rng.standard_normal((1, length, 8)).astype(np.float32)}
+    if "m" not in names:
+        return {"x": arrays["x"][..., :5].copy()}
+    arrays["m"] = rng.integers(0, 2, (1, length))
+    arrays["m"][:, 0] = 1
+    return arrays

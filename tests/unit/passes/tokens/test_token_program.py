@@ -1,0 +1,107 @@
+"""Programs on texts of any length in the form whose tokens are items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.onnx_models import model_of
+from tests.token_programs import FORMS, LENGTHS, program, token_inputs, token_model
+
+from intarsia import build, from_onnx
+from intarsia.ir import Call, Function, GlobalVar, IRModule, Op, SymbolicDim, post_order
+from intarsia.passes.bind_dims import bind_function
+from intarsia.passes.tokens import MixedTokensError, TokenProgram, token_program
+from intarsia.runtime.kernel import Array
+
+
+def tokens_of(mod: IRModule) -> TokenProgram:
+    function = mod["main"]
+    assert isinstance(function, Function)
+    return token_program(function, "length", 8192)
+
+
+def attentions(function: Function) -> list[Call]:
+    return [
+        node
+        for node in post_order(function)
+        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "token_attention"
+    ]
+
+
+def run(function: Function, length: int, inputs: list[Array]) -> list[Array]:
+    bound = bind_function(function, {SymbolicDim("length"): length})
+    executable = build(IRModule({GlobalVar("main"): bound}))
+    names = [param.name for param in function.params]
+    return [np.asarray(item) for item in executable.run_flat(**dict(zip(names, inputs, strict=True)))]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_form_computes_the_same(form: str) -> None:
+    mod = program(form)
+    tokens = tokens_of(mod)
+    assert len(attentions(tokens.function)) == 1
+    assert tokens.axes[:2] == (1, 1)
+    assert tokens.result_axes == (1,)
+    for length in LENGTHS[:8]:
+        inputs = list(token_inputs(mod, length).values())
+        tables = [
+            np.moveaxis(table[:length], 0, axis)
+            for table, axis in zip(tokens.tables, tokens.axes[2:], strict=True)
+            if axis is not None
+        ]
+        (result,) = run(tokens.function, length, [*inputs, *tables])
+        function = mod["main"]
+        assert isinstance(function, Function)
+        (right,) = run(function, length, inputs)
+        np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5)
+
+
+def test_what_depends_on_the_length_alone_becomes_a_table() -> None:
+    tokens = tokens_of(from_onnx(token_model(["positions", "slopes"])))
+    assert [table.shape for table in tokens.tables] == [(64, 1, 8), (64, 1, 2, 1)]
+    assert tokens.most_tokens == 64
+
+
+def test_without_tables_the_kernels_say_how_many_tokens_there_may_be() -> None:
+    assert tokens_of(program("ranges")).most_tokens == 8192
+
+
+def test_a_causal_mask_has_a_bias_of_later_keys() -> None:
+    (plain,) = attentions(tokens_of(program("plain")).function)
+    (causal,) = attentions(tokens_of(program("causal")).function)
+    (both,) = attentions(tokens_of(program("ranges")).function)
+    assert len(plain.args) == 3
+    assert (len(causal.args), causal.attrs["replaces"]) == (5, 1)
+    assert (len(both.args), both.attrs["replaces"]) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ("l = Shape <start = 1, end = 2> (x) n = Add (l, one1) f = Cast <to = 1> (n) y = Div (x, f)", "Cast"),
+        ("l = Shape <start = 1, end = 2> (x) n = Mod (l, two) f = Cast <to = 1> (n) y = Add (x, f)", "Cast"),
+        ("y = CumSum (x, one0)", "mixes items"),
+        (
+            "t = Transpose <perm = [0, 2, 1]> (x) s = MatMul (x, t) p = Softmax (s) y = MatMul (p, x)",
+            "mixes items",
+        ),
+        (
+            "l0 = Shape <start = 1, end = 2> (x) l = Squeeze (l0) a = Range (zero0, l, one0) "
+            "b = Sub (l, a) c = Cast <to = 1> (b) d = Unsqueeze (c, one1) y = Add (x, d)",
+            "depends on the number of tokens",
+        ),
+        ("y = Gather <axis = 1> (x, zero0)", "mixes items"),
+    ],
+)
+def test_what_is_no_such_program_is_refused(steps: str, why: str) -> None:
+    model = model_of(
+        f"g (float[1, length, 8] x) => (float y) {{ {steps} }}",
+        opset=18,
+        zero0=np.int64(0),
+        one0=np.int64(1),
+        one1=np.array([1], np.int64),
+        two=np.array([2], np.int64),
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(MixedTokensError, match=why):
+        tokens_of(from_onnx(model))

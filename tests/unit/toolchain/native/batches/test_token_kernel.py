@@ -1,0 +1,139 @@
+"""Native kernels on texts of any length: one kernel, one packed weight and one plan of the arena for all."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.onnx_models import model_of
+from tests.token_programs import LENGTHS, PROGRAMS, program, token_inputs
+
+from intarsia import build, from_onnx, load
+from intarsia.ir import IRModule
+from intarsia.passes import partition_whole
+from intarsia.runtime.executable import Executable
+from intarsia.runtime.kernel import Array
+from intarsia.support.errors import CompileError, ExecutionError
+from intarsia.target import Target
+from intarsia.toolchain.native import region_table
+from intarsia.toolchain.native.batches import item_kernel
+from intarsia.toolchain.native.batches.item_kernel import ItemKernel
+
+
+def native(mod: IRModule, threads: int = 1) -> Executable:
+    return build(partition_whole(mod, Target(f"cpu -toolchain=native -threads={threads}")))
+
+
+def run(executable: Executable, given_inputs: dict[str, Array]) -> list[Array]:
+    return [item for item in executable.run_flat(**given_inputs) if isinstance(item, np.ndarray)]
+
+
+def kernel_of(executable: Executable) -> ItemKernel:
+    (kernel,) = executable.kernels
+    assert isinstance(kernel, ItemKernel)
+    return kernel
+
+
+def require_right(executable: Executable, mod: IRModule, reference: Executable, length: int) -> None:
+    given_inputs = token_inputs(mod, length)
+    for result, right in zip(run(executable, given_inputs), run(reference, given_inputs), strict=True):
+        assert result.shape == right.shape
+        np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_length_is_right_over_the_borders_of_tiles(name: str, threads: int) -> None:
+    mod = program(name)
+    reference = build(mod)
+    with native(mod, threads) as executable:
+        kernel_of(executable)
+        for length in LENGTHS:
+            require_right(executable, mod, reference, length)
+
+
+@pytest.mark.parametrize("name", ["perceptron", "ranges"])
+def test_nothing_of_another_length_is_left(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A, B, A with an arena of NaN before each run."""
+    arenas: list[Array] = []
+    allocate = region_table.allocate_arena
+
+    def allocate_and_keep(size: int) -> Array:
+        arenas.append(allocate(size))
+        return arenas[-1]
+
+    monkeypatch.setattr(item_kernel, "allocate_arena", allocate_and_keep)
+    mod = program(name)
+    reference = build(mod)
+    with native(mod) as executable:
+        for length in (7, 48, 7, 1, 33, 64, 7):
+            for arena in arenas:
+                arena.fill(0xFF)
+            require_right(executable, mod, reference, length)
+
+
+def test_an_artifact_runs_without_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from intarsia.toolchain.native import build as native_build
+
+    mod = program("ranges")
+    with native(mod) as executable:
+        executable.save(tmp_path / "block.intarsia")
+        monkeypatch.setattr(native_build, "build_region", None)
+        with load(tmp_path / "block.intarsia") as loaded:
+            kernel_of(loaded)
+            for length in (5, 33):
+                given_inputs = token_inputs(mod, length)
+                for result, right in zip(
+                    run(loaded, given_inputs), run(executable, given_inputs), strict=True
+                ):
+                    assert np.array_equal(result, right)
+
+
+def test_a_table_ends_at_the_most_tokens() -> None:
+    mod = program("perceptron")
+    with native(mod) as executable:
+        run(executable, token_inputs(mod, 64))
+        with pytest.raises(ExecutionError, match="up to 64 items here, found 65"):
+            kernel_of(executable).run([token_inputs(mod, 65)["x"]], [None, None])
+
+
+def test_a_causal_mask_ends_at_the_most_tokens() -> None:
+    with native(program("causal")) as executable, pytest.raises(ExecutionError, match="up to 64 items"):
+        kernel_of(executable).run([*token_inputs(program("causal"), 65).values()], [None])
+
+
+@pytest.mark.slow
+def test_many_lengths_leave_memory_flat() -> None:
+    mod = program("ranges")
+    with native(mod) as executable:
+        run(executable, token_inputs(mod, 1000))
+        for length in range(1, 100):
+            run(executable, token_inputs(mod, length))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for length in range(1, 1001):
+            run(executable, token_inputs(mod, length))
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8192  # KiB
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ("y = CumSum (x, one0)", "mixes items"),
+        ("y = ReduceMean <keepdims = 0> (x, one1)", "mixes items"),
+        ("l = Shape <start = 1, end = 2> (x) f = Cast <to = 1> (l) y = Div (x, f)", "number of tokens"),
+        ("t = Transpose <perm = [0, 2, 1]> (x) s = MatMul (x, t) y = Softmax (s)", "mixes items"),
+        ("y = Transpose <perm = [0, 2, 1]> (x)", "does not have the items in its first axis"),
+    ],
+)
+def test_what_mixes_tokens_is_refused(steps: str, why: str) -> None:
+    model = model_of(
+        f"g (float[1, length, 8] x) => (float y) {{ {steps} }}",
+        opset=18,
+        one0=np.int64(1),
+        one1=np.array([1], np.int64),
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(CompileError, match=why):
+        native(from_onnx(model))
