@@ -71,10 +71,31 @@ class Runner:
         with self.workers.running():
             return self._outcome(function, *arguments, timeout_s=timeout_s)
 
-    def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> Outcome:
-        """Time native's kernels within built candidates; see `kernel_times`. Waits until the host is free."""
+    def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> list[Outcome]:
+        """Time native's kernels within built candidates, interleaved; see `kernel_times`.
+
+        If one of them fails as it runs, each is timed by itself, and those that work interleaved once more.
+        The call waits until the host is free.
+
+        Args:
+            artifacts: Folders of the candidates.
+            kernels: Keys of the kernels.
+
+        Returns:
+            An outcome for each candidate, in order.
+        """
+        keys = tuple(kernels)
         with self.workers.running():
-            return self._outcome(time_kernels, tuple(artifacts), tuple(kernels))
+            timed = self._outcome(time_kernels, tuple(artifacts), keys)
+            if timed.error is MeasureError.OK:
+                return list(timed.parts)
+            if len(artifacts) < 2:
+                return [timed] * len(artifacts)
+            alone = {path: self._outcome(time_kernels, (path,), keys) for path in artifacts}
+            right = tuple(path for path, outcome in alone.items() if outcome.error is MeasureError.OK)
+            together = self._outcome(time_kernels, right, keys) if right else timed
+        parts = {path: next(iter(outcome.parts), outcome) for path, outcome in alone.items()}
+        return [{**parts, **dict(zip(right, together.parts, strict=False))}[path] for path in artifacts]
 
     def race(self, racers: Mapping[str, Built], limits: RaceLimits | None = None) -> Raced:
         """Time candidates interleaved until the best is known (see `racing`); waits until the host is free.

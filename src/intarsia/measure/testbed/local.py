@@ -264,11 +264,8 @@ class LocalTestbed(ClosedOnExit):
             for item, outcome in zip(inputs, outcomes, strict=True)
             if outcome.error is MeasureError.OK
         ]
-        timed = self.runner.time_kernels(ready, kernels) if ready else Outcome()
-        parts = iter(timed.parts)
-        return [
-            outcome if outcome.error is not MeasureError.OK else next(parts, timed) for outcome in outcomes
-        ]
+        timed = iter(self.runner.time_kernels(ready, kernels) if ready else ())
+        return [outcome if outcome.error is not MeasureError.OK else next(timed) for outcome in outcomes]
 
     def lend_workers(self) -> Workers:
         """See LendingTestbed.lend_workers."""
