@@ -163,7 +163,7 @@ class TimedRunner(Runner):
     """A runner that measures its own time.
 
     Attributes:
-        seconds: Seconds of each run, with its wait for the host.
+        seconds: Seconds of each run.
     """
 
     seconds: list[float] = field(default_factory=list)

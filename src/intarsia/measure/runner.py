@@ -60,7 +60,7 @@ class Runner:
     timings: Timings = DEFAULT_TIMINGS
 
     def run(self, built: Built, timeout_s: float | None = None, best_seconds: float = math.inf) -> Outcome:
-        """Run a candidate; waits until the host is free, and for the result.
+        """Run a candidate, and wait for the result; the caller holds the host (`Workers.running`).
 
         Args:
             built: The candidate.
@@ -68,8 +68,7 @@ class Runner:
             best_seconds: Seconds of a call of the best candidate for the same workload; see `run_call`.
         """
         function, arguments = run_call(built, self.timings, best_seconds)
-        with self.workers.running():
-            return self._outcome(function, *arguments, timeout_s=timeout_s)
+        return self._outcome(function, *arguments, timeout_s=timeout_s)
 
     def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> list[Outcome]:
         """Time native's kernels within built candidates, interleaved; see `kernel_times`.

@@ -174,9 +174,10 @@ class PoolMeasurer(ClosedOnExit):
 
     def _inputs(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleInput]:
         """Return states as candidates of their task, which has its reference result."""
-        if states:
+        workload = self.workload(task)
+        if states and not self.testbed.is_prepared(workload):
             with _stoppable(), self.testbed.workers.building():
-                self.testbed.prepare_kernel(self.workload(task))
+                self.testbed.prepare_kernel(workload)
         return [self._input(task, state) for state in states]
 
     def _input(self, task: SearchTask, state: LoopState) -> ScheduleInput:

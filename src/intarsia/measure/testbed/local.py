@@ -163,6 +163,10 @@ class LocalTestbed(ClosedOnExit):
         """
         self._prepare(workload)
 
+    def is_prepared(self, workload: KernelWorkload) -> bool:
+        """Return whether a kernel has its reference result."""
+        return workload.digest in self._complete
+
     def _prepare(self, workload: Workload | KernelWorkload) -> None:
         if workload.digest in self._complete:
             return
@@ -238,10 +242,15 @@ class LocalTestbed(ClosedOnExit):
     def _measure(self, inputs: Sequence[AnyInput]) -> Generator[tuple[Outcome, float], None, None]:
         for first in range(0, len(inputs), BATCH):
             built = list(self._build(inputs[first : first + BATCH]))
-            for item, outcome, build_seconds in built:
-                start = self.clock()
-                result = self._run(item) if outcome.error is MeasureError.OK else outcome
-                yield result, build_seconds + self.clock() - start
+            # Runs of schedules are so short that other processes wait for all of them.
+            is_short = all(isinstance(item, ScheduleInput) for item, _, _ in built)
+            with self.workers.running() if is_short else contextlib.nullcontext():
+                for item, outcome, build_seconds in built:
+                    start, result = self.clock(), outcome
+                    if outcome.error is MeasureError.OK:
+                        with contextlib.nullcontext() if is_short else self.workers.running():
+                            result = self._run(item)
+                    yield result, build_seconds + self.clock() - start
 
     def race(self, racers: Mapping[str, AnyInput], limits: RaceLimits) -> Raced:
         """See Testbed.race."""
@@ -329,7 +338,7 @@ class LocalTestbed(ClosedOnExit):
         if outcome.costs:
             self._best[key] = min(best, median(outcome.costs))
         if outcome.error is MeasureError.OK:
-            seconds = self.clock() - start  # a wait for the host is in it, which makes limits longer only
+            seconds = self.clock() - start
             self._shortest_runs[digest] = seconds if shortest is None else min(shortest, seconds)
         return outcome
 
