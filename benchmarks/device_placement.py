@@ -26,7 +26,8 @@ from intarsia.ir import Expr, Function, IRModule, Tuple, Var, rewrite, with_fiel
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.interleaved import time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op.infer import infer_types

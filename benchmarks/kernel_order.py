@@ -48,7 +48,8 @@ from intarsia.tune.kernels.answer_features import choice_subject, kernel_feature
 from intarsia.tune.kernels.answered_questions import LEAST_OF_KERNELS, AnsweredQuestion, answered_questions
 from intarsia.tune.kernels.choice_bundles import bundle_choices, disjoint_questions
 from intarsia.tune.kernels.group_times import KernelTimes
-from intarsia.tune.kernels.timed_questions import most_saved, timed_variant
+from intarsia.tune.kernels.time_bundles import timed_variant
+from intarsia.tune.kernels.timed_questions import most_saved
 from intarsia.tune.passes import TuneKernelsJointly
 
 ORDERS: Final = ("registered", "roofline", "learned")

@@ -26,9 +26,12 @@ from intarsia.autoschedule.cost_model import (
 )
 from intarsia.autoschedule.features.machine import Machine
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import SketchPolicy, TuningOptions
 from intarsia.autoschedule.task import HardwareParams, SearchTask, SpaceOptions
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_result import MeasureResult
+from intarsia.measure.runner import Runner
+from intarsia.measure.worker_calls import Built
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
@@ -117,6 +120,7 @@ class TimedMeasurer:
     Attributes:
         pool: Measurer that does the work.
         began: Start of the search in seconds since 1970.
+        runner: Runner of `pool`.
         points: Points of the SearchLog.
         measuring: Seconds spent in `measure`.
         running: Seconds of `measuring` in which candidates ran.
@@ -126,18 +130,19 @@ class TimedMeasurer:
 
     pool: PoolMeasurer
     began: float
+    runner: TimedRunner
     points: list[tuple[float, float | None]] = field(default_factory=list)
     measuring: float = 0.0
     running: float = 0.0
     racing: float = 0.0
     failed: Counter[str] = field(default_factory=Counter)
 
-    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """See ScheduleMeasurer.measure."""
         begin = time.perf_counter()
         measurements = self.pool.measure(task, states)
         self.measuring += time.perf_counter() - begin
-        self.running += sum(measurement.run_seconds for measurement in measurements)
+        self.running = sum(self.runner.seconds)
         self.failed.update(measurement.error.name for measurement in measurements if not measurement.is_ok)
         for measurement in measurements:
             self.points.append(
@@ -145,12 +150,35 @@ class TimedMeasurer:
             )
         return measurements
 
-    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """See ScheduleMeasurer.remeasure; the last race does not count as trials."""
         begin = time.perf_counter()
         measurements = self.pool.remeasure(task, states)
         self.racing += time.perf_counter() - begin
         return measurements
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRunner(Runner):
+    """A runner that measures its own time.
+
+    Attributes:
+        seconds: Seconds of each run.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, runner: Runner) -> Self:
+        """Return a runner with the workers and limits of another."""
+        return cls(runner.workers, runner.limits, runner.timings)
+
+    def run(self, built: Built, timeout_s: float | None = None, best_seconds: float = math.inf) -> Outcome:
+        """See Runner.run."""
+        begin = time.perf_counter()
+        outcome = Runner.run(self, built, timeout_s, best_seconds)
+        self.seconds.append(time.perf_counter() - begin)
+        return outcome
 
 
 @dataclass(slots=True)
@@ -204,7 +232,9 @@ def search_schedule(
     seeds = (default_state(dag, isa, threads),) if settings.has_default else ()
     began, start = time.time(), time.perf_counter()
     with nullcontext(workers) if workers else PoolMeasurer.open(isa, workers=threads) as pool:
-        measurer = TimedMeasurer(pool, began)
+        runner = TimedRunner.of(pool.testbed.runner)
+        pool.testbed.runner = runner
+        measurer = TimedMeasurer(pool, began, runner)
         policy = SketchPolicy(
             *(task, model, measurer), space=space, rng=Random(seed), seeds=seeds, draft=draft
         )

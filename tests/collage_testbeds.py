@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.measure.quick_testbed import HOST, POLICY
 
 from intarsia.measure.database import Database
 from intarsia.measure.measure_result import MeasureResult
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 
 AT_HAND = "tests.faulty_toolchains_at_hand"
 
@@ -24,11 +24,9 @@ def collage_testbed(
         run_seconds: Time limit of one run.
         preload: Further modules that workers import at the beginning.
     """
-    limits = TestbedLimits(60.0, run_seconds, policy=POLICY)
+    limits = TestbedLimits(60.0, run_seconds, policy=POLICY, turn=POLICY)
     modules = (AT_HAND, "onnx.reference", *preload)
-    opened = LocalTestbed.open(HOST, workers=2, limits=limits, preload=modules, parent=parent)
-    opened.runner = replace(opened.runner, turn=POLICY)
-    return opened
+    return LocalTestbed.open(HOST, workers=2, limits=limits, preload=modules, parent=parent)
 
 
 def measurements_in(database: Database) -> list[MeasureResult]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 
-from intarsia.autoschedule.measuring.build_schedule import BuiltSchedule, build_schedule
-from intarsia.autoschedule.measuring.schedule_kernel import compile_schedule
-from intarsia.autoschedule.measuring.task_folder import TaskFolder
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_input import PlainData
+from intarsia.measure.schedules.build_schedule import build_schedule, compile_steps, steps_of
+from intarsia.measure.schedules.kernel_folder import KernelFolder
+from intarsia.measure.schedules.schedule_kernel import ScheduleKernel, compile_schedule
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.step_record import StepJson
 from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.native.schedule import with_state
 
@@ -51,12 +51,13 @@ def with_fault(state: LoopState, stage: str, fault: Fault) -> LoopState:
     return state.pragma(stage, 0, f"{_HINT}{fault.value}")
 
 
-def build_with_fault(folder: Path, steps: Sequence[StepJson], most_stores: int | None) -> BuiltSchedule:
+def build_with_fault(folder: Path, trace: PlainData, artifact: Path, most_stores: int | None) -> Outcome:
     """Build as always, unless a hint asks for a fault."""
+    steps, layout = steps_of(trace)
     hints = [step[-1].removeprefix(_HINT) for step in steps if step[0] == "PR"]
     faults = [Fault(int(hint)) for hint in hints if int(hint) in set(Fault)]
     if not faults:
-        return build_schedule(folder, steps, most_stores)
+        return build_schedule(folder, trace, artifact, most_stores)
     match faults[0]:
         case Fault.BUILD_RAISES:
             raise ArithmeticError("the build lost count")
@@ -69,26 +70,26 @@ def build_with_fault(folder: Path, steps: Sequence[StepJson], most_stores: int |
         case Fault.BUILD_TAKES_ALL_MEMORY:
             raise MemoryError("there is none left")
         case _:
-            return _built_wrongly(folder, steps, faults[0])
+            built = compile_steps(folder, [step for step in steps if step[0] != "PR"], layout)
+            assert isinstance(built, ScheduleKernel)
+            _changed(folder, built, faults[0]).save(artifact)
+            return Outcome()
 
 
-def _built_wrongly(folder: Path, steps: Sequence[StepJson], fault: Fault) -> BuiltSchedule:
+def _changed(folder: Path, built: ScheduleKernel, fault: Fault) -> ScheduleKernel:
     """A kernel with the right parameters that does something else."""
-    built = build_schedule(folder, [step for step in steps if step[0] != "PR"])
-    assert built.kernel is not None
-    isa = built.kernel.kernel.isa
+    isa = built.kernel.isa
     match fault:
         case Fault.OTHER_LOOPS:
-            dag = _differences(TaskFolder(folder).program().dag)
-            kernel = compile_schedule(with_state(dag, LoopState.initial(dag)), isa)
+            dag = _differences(KernelFolder(folder).program().dag)
+            return compile_schedule(with_state(dag, LoopState.initial(dag)), isa)
         case Fault.DAMAGED_CODE:
-            kernel = replace(built.kernel, kernel=replace(built.kernel.kernel, object_code=b"no object code"))
+            return replace(built, kernel=replace(built.kernel, object_code=b"no object code"))
         case _:
             body = _BODIES.get(fault) or _behind(built)
             text = f"define void @kernel(ptr %arguments, ptr %runtime) {{\n{body}\n}}\n"
             code = generate_object_code(text, isa)
-            kernel = replace(built.kernel, kernel=replace(built.kernel.kernel, object_code=code))
-    return replace(built, kernel=kernel)
+            return replace(built, kernel=replace(built.kernel, object_code=code))
 
 
 def _differences(product: ComputeDAG) -> ComputeDAG:
@@ -100,11 +101,10 @@ def _differences(product: ComputeDAG) -> ComputeDAG:
     )
 
 
-def _behind(built: BuiltSchedule) -> str:
+def _behind(built: ScheduleKernel) -> str:
     """Writes the element behind the last one of the result."""
-    assert built.kernel is not None
-    *_, result = built.kernel.kernel.parameters
-    place = len(built.kernel.kernel.parameters) - 1
+    *_, result = built.kernel.parameters
+    place = len(built.kernel.parameters) - 1
     size = result.dtype.itemsize
     for extent in result.shape:
         size *= extent

@@ -10,9 +10,8 @@ import numpy as np
 
 from intarsia.autoschedule.cost_model import Scores, draft_cycles
 from intarsia.autoschedule.features import Machine
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.task import SearchTask
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
 
@@ -52,12 +51,12 @@ class FakeMeasurer:
     rounds: list[tuple[LoopState, ...]] = field(default_factory=list)
     contests: list[tuple[LoopState, ...]] = field(default_factory=list)
 
-    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """A cost for each."""
         self.rounds.append(tuple(states))
         return [_measurement(self.seconds(state)) for state in states]
 
-    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """A cost for each, by `again` if there is one."""
         self.contests.append(tuple(states))
         return [_measurement((self.again or self.seconds)(state)) for state in states]
@@ -68,10 +67,10 @@ class FakeMeasurer:
         return [state for states in self.rounds for state in states]
 
 
-def _measurement(seconds: float) -> ScheduleMeasurement:
+def _measurement(seconds: float) -> MeasureResult:
     if seconds < 0:
-        return ScheduleMeasurement((), MeasureError.RUNTIME, "it failed")
-    return ScheduleMeasurement((seconds,), MeasureError.OK)
+        return MeasureResult((), MeasureError.RUNTIME, "it failed")
+    return MeasureResult((seconds,), MeasureError.OK)
 
 
 @dataclass(eq=False)

@@ -12,14 +12,13 @@ from tests.searched_programs import task_of
 
 from intarsia.autoschedule.measuring import (
     RecordToFile,
-    ScheduleMeasurement,
     calc_workload_dis_factor,
     load_records,
     measurement_of,
     read_record_file,
     record_of,
 )
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import record_from_line, record_to_line
 
@@ -28,23 +27,23 @@ STATES = [LoopState.initial(TASK.dag).split("C", "i", [length]) for length in (1
 
 seconds = st.floats(1e-9, 1e6)
 worked = st.builds(
-    ScheduleMeasurement,
+    MeasureResult,
     st.lists(seconds, min_size=1, max_size=8).map(tuple),
     st.just(MeasureError.OK),
-    run_seconds=seconds,
+    wall_seconds=seconds,
     timestamp=st.integers(0, 2**40).map(float),
 )
 
 
 @given(worked)
-def test_costs_come_back_to_the_last_bit(measured: ScheduleMeasurement) -> None:
+def test_costs_come_back_to_the_last_bit(measured: MeasureResult) -> None:
     line = record_to_line(record_of(TASK, STATES[0], measured))
     assert measurement_of(record_from_line(line)) == measured
 
 
 @given(st.sampled_from([error for error in MeasureError if error is not MeasureError.OK]), seconds)
 def test_failures_come_back_without_costs(error: MeasureError, run_seconds: float) -> None:
-    line = record_to_line(record_of(TASK, STATES[0], ScheduleMeasurement((), error, "why", run_seconds)))
+    line = record_to_line(record_of(TASK, STATES[0], MeasureResult((), error, "why", run_seconds)))
     found = measurement_of(record_from_line(line))
     assert (found.costs, found.cost, found.is_ok) == ((), inf, False)
 
@@ -52,7 +51,7 @@ def test_failures_come_back_without_costs(error: MeasureError, run_seconds: floa
 @settings(deadline=None)
 @given(st.data())
 def test_a_kill_at_any_byte_loses_one_record_at_most(data: st.DataObject) -> None:
-    measured = [ScheduleMeasurement((0.5 + place,), MeasureError.OK) for place in range(len(STATES))]
+    measured = [MeasureResult((0.5 + place,), MeasureError.OK) for place in range(len(STATES))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.json"
         RecordToFile(path)(TASK, STATES, measured)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.relatives import layers_of, nearest_plan
+from intarsia.driver.run_settings import RunSettings
 from intarsia.measure.database import Database, ModelRecord, RunRecord
-from intarsia.measure.measure_input import Workload
-from intarsia.target import Host, Target
-from intarsia.transform import Pass
+from intarsia.target import Host
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,29 +19,13 @@ class FinishedRuns:
 
     Attributes:
         database: Database of runs, or None.
-        workload: The model, with its inputs and the pass settings of the run.
         host: The machine, with its toolchains.
-        targets: Targets of the baselines.
-        seconds: Seconds of the run.
-        trials: Maximum number of measured candidates, or None.
-        seed: Random seed of the run.
-        searches: Whether partitions are searched.
-        passes: Tuning passes.
-        proves: Whether the search goes on until nothing is left to try.
-        specializes: Whether the program gets variants for sizes of symbolic dimensions.
+        settings: Settings of the run.
     """
 
     database: Database | None
-    workload: Workload
     host: Host
-    targets: Sequence[Target]
-    seconds: float
-    trials: int | None
-    seed: int
-    searches: bool
-    passes: Sequence[Pass]
-    proves: bool
-    specializes: bool
+    settings: RunSettings
 
     def find(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
         """Return the finished run of the question, and its time as seconds since 1970; None without one.
@@ -68,16 +50,16 @@ class FinishedRuns:
         if self.database is None:
             return
         key = self._digest(plan)
-        record = RunRecord(key, self.workload.digest, self.host.digest, time.time(), run.to_text())
+        record = RunRecord(key, self.settings.workload.digest, self.host.digest, time.time(), run.to_text())
         self.database.keep_run(record)
-        layers = " ".join(sorted(layers_of(self.workload.module)))
+        layers = " ".join(sorted(layers_of(self.settings.workload.module)))
         self.database.keep_model(ModelRecord(key, self._family_digest, layers))
 
     def nearest_plan(self) -> Plan | None:
         """Return the plan of the most similar model with the same question; None without one."""
         if self.database is None:
             return None
-        return nearest_plan(self.database, self._family_digest, self.workload.module)
+        return nearest_plan(self.database, self._family_digest, self.settings.workload.module)
 
     def _find_answer(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
         record = None if self.database is None else self.database.find_run(self._digest(plan))
@@ -89,26 +71,28 @@ class FinishedRuns:
             return None
 
     def _digest(self, plan: Plan | None) -> str:
+        asked = self.settings
         return question_digest(
-            self.workload,
+            asked.workload,
             self.host,
-            self.targets,
-            seconds=self.seconds,
-            trials=self.trials,
-            seed=self.seed,
-            searches=self.searches,
-            passes=self.passes,
+            asked.targets,
+            seconds=asked.seconds,
+            trials=asked.trials,
+            seed=asked.seed,
+            searches=asked.searches,
+            passes=asked.passes,
             plan=plan,
-            proves=self.proves,
-            specializes=self.specializes,
+            proves=asked.proves,
+            specializes=asked.specializes,
         )
 
     @property
     def _family_digest(self) -> str:
+        asked = self.settings
         return family_question_digest(
             self.host,
-            self.targets,
-            searches=self.searches,
-            passes=self.passes,
-            settings=self.workload.settings,
+            asked.targets,
+            searches=asked.searches,
+            passes=asked.passes,
+            settings=asked.workload.settings,
         )

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleSearchStart
 from intarsia.collage.placement.placement import Placement
-from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import engines, without_slower
 from intarsia.driver.machine_bound import MachineBound, machine_bound
 from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
 from intarsia.driver.progress import Progress, TuneStage
+from intarsia.driver.run_settings import RunSettings
+from intarsia.driver.tune_options import RunCallbacks
 from intarsia.measure.candidate_kind import WHOLE
-from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
-from intarsia.transform import Pass
 from intarsia.tune.contest.contest import Contest
 from intarsia.tune.contest.entrant import candidate_key
 from intarsia.tune.run_control import RunControl
@@ -47,37 +46,19 @@ LEAST_TUNING_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunSearch:
-    """Settings of the search of a run.
+    """The search of a run.
 
     Attributes:
         contest: Contest in which the baselines were measured.
-        workload: The model, with its inputs.
-        targets: Targets of the baselines.
+        settings: Settings of the run.
         seconds: Seconds for the search.
-        trials: Maximum number of measured candidates, the baselines included, or None.
-        seed: Random seed of the evolution.
-        searches: Whether partitions are searched.
-        passes: Tuning passes; other passes are just applied.
-        plan: Plan of an earlier run, or None.
-        proves: Whether the search goes on until nothing is left to try, however little is expected of it.
-        report: Function that is called with each progress event.
-        on_note: Function that is called with sentences for people.
-        should_stop: Function that returns true to end the search.
+        callbacks: Functions that the run calls.
     """
 
     contest: Contest
-    workload: Workload
-    targets: Sequence[Target]
+    settings: RunSettings
     seconds: float
-    trials: int | None
-    seed: int
-    searches: bool
-    passes: Sequence[Pass]
-    plan: Plan | None
-    proves: bool
-    report: Callable[[Progress], object]
-    on_note: Callable[[str], object]
-    should_stop: Callable[[], bool]
+    callbacks: RunCallbacks
 
     def run(self) -> PipelineResult | None:
         """Run the tuning pipeline, if something can be decided, and the result can be checked.
@@ -85,32 +66,33 @@ class RunSearch:
         Raises:
             IntarsiaError: Measuring is impossible.
         """
+        asked, measurer = self.settings, self.contest.measurer
         control = RunControl(
             self._search_seconds,
-            math.inf if self.trials is None else max(0, self.trials - self.contest.measurer.trials),
-            self.contest.measurer,
-            should_stop=self.should_stop,
+            max(0, asked.most_trials - measurer.trials),
+            measurer,
+            should_stop=self.callbacks.should_stop,
             on_progress=self._report_search,
-            on_note=self.on_note,
-            proves=self.proves,
-            patience=max(LEAST_PATIENCE, PATIENCE_SHARE * self.contest.measurer.measuring_seconds),
+            on_note=self.callbacks.on_note,
+            proves=asked.proves,
+            patience=max(LEAST_PATIENCE, PATIENCE_SHARE * measurer.measuring_seconds),
         )
         targets = self._usable_targets()
-        can_place = self.searches and len(targets) > 1
-        if not targets or not (self.passes or can_place):
+        can_place = asked.searches and len(targets) > 1
+        if not targets or not (asked.passes or can_place):
             return None
         reason = self._reason_to_skip(control)
         if reason:
             control.skip("tuning passes and the placement of parts", reason)
             return PipelineResult((), tuple(f"left out: {skipped}" for skipped in control.skipped), None)
         pipeline = whole_pipeline(
-            self.passes,
+            asked.passes,
             targets,
             searches_parts=can_place,
             placements=self._known_placements(),
-            seed=self.seed,
+            seed=asked.seed,
         )
-        result = run_pipeline(self.contest, self.workload, pipeline, control)
+        result = run_pipeline(self.contest, asked.workload, pipeline, control)
         bound, best = self._bound(), self._best()
         if not bound.seconds or not math.isfinite(best):
             return result
@@ -119,7 +101,7 @@ class RunSearch:
     @property
     def _search_seconds(self) -> float:
         """Seconds for the search: more than requested where a mix must be found for there to be a result."""
-        needs_mix = self.searches and not math.isfinite(self._best())
+        needs_mix = self.settings.searches and not math.isfinite(self._best())
         return max(self.seconds, LEAST_WITHOUT_WHOLE) if needs_mix else self.seconds
 
     def _reason_to_skip(self, control: RunControl) -> str:
@@ -127,16 +109,16 @@ class RunSearch:
         if self.contest.random_text:
             return "the model draws random numbers, so that no result can be checked"
         if control.trials_left < 1:
-            return f"the baselines have used the {self.trials} trials: --trials gives more"
+            return f"the baselines have used the {self.settings.trials} trials: --trials gives more"
         if self._search_seconds < LEAST_TUNING_SECONDS:
             took = f"measuring each toolchain alone took {self.contest.measurer.spent:.1f} s"
             return f"{took}, and {self.seconds:.1f} s are too little for a search: --budget gives more"
-        return "the run was stopped" if self.should_stop() else self._reason_by_bound()
+        return "the run was stopped" if self.callbacks.should_stop() else self._reason_by_bound()
 
     def _reason_by_bound(self) -> str:
         """Return why no candidate can be much faster than the fastest baseline; "" if one can."""
         best = self._best()
-        if self.proves or not math.isfinite(best):
+        if self.settings.proves or not math.isfinite(best):
             return ""
         bound = self._bound()
         return bound.text(best) if bound.share(best) >= CLOSE_TO_BOUND else ""
@@ -147,29 +129,29 @@ class RunSearch:
 
     def _bound(self) -> MachineBound:
         """Return the bound of the program; none if the rates were measured while the machine was busy."""
-        cores = max(target.option("threads", usable_cores(Path("/"))) for target in self.targets)
-        bound = machine_bound(self.workload.module, cores)
+        cores = max(target.option("threads", usable_cores(Path("/"))) for target in self.settings.targets)
+        bound = machine_bound(self.settings.workload.module, cores)
         return bound if bound.seconds <= MOST_OF_BOUND * self._best() else MachineBound(0.0)
 
     def _known_placements(self) -> list[Placement]:
         """Return the placement of the plan, if it is one without decisions."""
-        plan = self.plan
+        plan = self.settings.plan
         is_known = plan is not None and plan.whole is None and not plan.decisions
         return [plan.placement] if plan is not None and is_known else []
 
     def _report_search(self, fraction: float, detail: object) -> None:
         if isinstance(detail, ScheduleSearchStart):
-            self.report(Progress(TuneStage.SCHEDULES))
+            self.callbacks.on_progress(Progress(TuneStage.SCHEDULES))
         elif isinstance(detail, ScheduleProgress):
-            self.report(Progress(TuneStage.SCHEDULES, detail.fraction, scheduled=detail))
+            self.callbacks.on_progress(Progress(TuneStage.SCHEDULES, detail.fraction, scheduled=detail))
         else:
             measured = detail if isinstance(detail, MeasureProgress) else None
-            self.report(Progress(TuneStage.TUNE, fraction, measured))
+            self.callbacks.on_progress(Progress(TuneStage.TUNE, fraction, measured))
 
     def _usable_targets(self) -> list[Target]:
         """Return the targets that may run partitions: of native, the faster one with or without records."""
-        measured = self.contest.results()
-        wholes = {target: MeasureInput(self.workload, target, WHOLE) for target in self.targets}
+        measured, asked = self.contest.results(), self.settings
+        wholes = {target: MeasureInput(asked.workload, target, WHOLE) for target in asked.targets}
         results = {target: measured.get(candidate_key(item)) for target, item in wholes.items()}
         costs = {target: math.inf if result is None else result.cost for target, result in results.items()}
-        return without_slower(engines(self.targets), costs.__getitem__)
+        return without_slower(engines(asked.targets), costs.__getitem__)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
 from intarsia.build import build
-from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines, default_precision_entrants
-from intarsia.driver.dynamic_mode import DynamicMode
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.explain.run_facts import collect_facts
 from intarsia.driver.finished_runs import FinishedRuns
@@ -24,7 +22,9 @@ from intarsia.driver.quantisation import quantised_entrants
 from intarsia.driver.relatives import relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_search import RunSearch
+from intarsia.driver.run_settings import RunSettings
 from intarsia.driver.size_variants import SizeVariants
+from intarsia.driver.tune_options import RunCallbacks
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database
 from intarsia.measure.judge.accuracy import judged_trials
@@ -32,7 +32,6 @@ from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.sized_trials import sized_trials
-from intarsia.measure.measure_input import Workload
 from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import EarlyBuilder, Testbed
@@ -43,10 +42,9 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
-from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.toolchain.native.toolchain import Native
-from intarsia.transform import Pass, PassContext
+from intarsia.transform import PassContext
 from intarsia.tune.contest.contest import EXACT, FINAL, Contest
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.run_control import Skipped
@@ -60,49 +58,25 @@ SPECIALIZING_SEARCH_SHARE: Final = 0.3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TuneRun:
-    """A tuning run: the model, the candidates and the limits.
+    """A tuning run: the question, and what measures the candidates.
 
     Attributes:
-        workload: The model, with its inputs.
+        settings: Settings of the run.
         testbed: Testbed that measures candidates.
         patience: Maximum seconds of one run of a candidate.
         build_patience: Maximum seconds of one build of a candidate.
         database: Database of measurements, or None.
-        targets: Targets of the baselines.
-        seconds: Wall time of the run, from its start; each toolchain alone is measured in any case.
-        trials: Maximum number of measured candidates, or None.
-        seed: Random seed of the evolution and of the order in the race.
-        searches: Whether partitions are searched.
-        passes: Tuning passes that run before the search for partitions; other passes are just applied.
-        plan: Plan of an earlier run, or None.
-        report: Function that is called with each progress event.
-        on_note: Function that is called with sentences for people.
-        should_stop: Function that returns true to end the run with the measurements so far.
-        proves: Whether the search goes on until nothing is left to try, however little is expected of it.
-        schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
+        callbacks: Functions that the run calls; true of `should_stop` ends it with the measurements so far.
         request: Options of the run, for reports.
-        dynamic: Mode of specializing the program for sizes of symbolic dimensions.
     """
 
-    workload: Workload
+    settings: RunSettings
     testbed: Testbed
     patience: float
     build_patience: float
     database: Database | None
-    targets: Sequence[Target]
-    seconds: float
-    trials: int | None
-    seed: int
-    searches: bool
-    passes: Sequence[Pass]
-    plan: Plan | None
-    report: Callable[[Progress], object]
-    on_note: Callable[[str], object]
-    should_stop: Callable[[], bool]
-    proves: bool = False
-    schedule_seconds: float = 0.0
+    callbacks: RunCallbacks
     request: RunRequest | None = None
-    dynamic: DynamicMode = DynamicMode.EAGER
 
     def tune(self, start: float) -> TuneResult:
         """Measure all candidates, and return the winner.
@@ -115,7 +89,7 @@ class TuneRun:
             StoppedError: `should_stop` returned true before any candidate was measured.
             DatabaseError: A measurement cannot be stored.
         """
-        self.report(Progress(TuneStage.REFERENCE))
+        self.callbacks.on_progress(Progress(TuneStage.REFERENCE))
         repeated = self._repeat_finished(start)
         if repeated is not None:
             return repeated
@@ -133,12 +107,13 @@ class TuneRun:
         measurer = self._measurer()
         able = [entrant.input for entrant in entrants if not entrant.refusal]
         new = [item for item in able if not measurer.knows(item)]
-        most = len(new) if self.trials is None else self.trials
+        most = int(min(len(new), self.settings.most_trials))
         # Native code takes longest to compile: the others are built beside it.
         ordered = sorted(new[:most], key=lambda item: item.target.toolchain != Native.name)
-        early = self.testbed if isinstance(self.testbed, EarlyBuilder) and not self.should_stop() else None
+        is_stopped = self.callbacks.should_stop()
+        early = self.testbed if isinstance(self.testbed, EarlyBuilder) and not is_stopped else None
         with nullcontext() if early is None else early.building(ordered):
-            self.testbed.prepare(self.workload)
+            self.testbed.prepare(self.settings.workload)
 
     def _measure(self, entrants: Sequence[Entrant], start: float) -> TuneResult:
         """Measure the first candidates, search, and race the best."""
@@ -149,28 +124,29 @@ class TuneRun:
 
     def _decide(self, contest: Contest, seconds: float) -> Entrant:
         """Race the best candidates, and then the winner against itself with variants for the named sizes."""
-        if not self._specializes:
-            return contest.decide(seconds, self.seed)
-        winner = contest.decide(seconds / 6, self.seed)  # a few rounds decide, mostly
-        trials = self.testbed.prepare(self.workload).trials()
-        variants = SizeVariants(contest, self.workload, trials, self.targets, seconds * 2 / 3)
-        if self.should_stop() or not variants.enter(winner):
+        asked = self.settings
+        if not asked.specializes:
+            return contest.decide(seconds, asked.seed)
+        winner = contest.decide(seconds / 6, asked.seed)  # a few rounds decide, mostly
+        trials = self.testbed.prepare(asked.workload).trials()
+        variants = SizeVariants(contest, asked.workload, trials, asked.targets, seconds * 2 / 3)
+        if self.callbacks.should_stop() or not variants.enter(winner):
             return winner
-        return contest.decide(seconds / 6, self.seed)
+        return contest.decide(seconds / 6, asked.seed)
 
     def _repeat_finished(self, start: float) -> TuneResult | None:
         """Repeat the result of an identical earlier run, if its winner is still correct.
 
         The winner was built and run before, so it is built in this process.
         """
-        finished = self._finished_runs.find(self.plan)
+        finished = self._finished_runs.find(self.settings.plan)
         if finished is None:
             return None
         run, finished_at = finished
-        module, target = self.workload.module, REFERENCE_TARGET if run.plan.whole is None else run.plan.whole
-        inputs = self.workload.inputs(self.seed)
-        limits = JudgeLimits(self.workload.judge_seconds)
-        trials = sized_trials(module, inputs, self.workload.samples, limits, self.seed)
+        workload, seed = self.settings.workload, self.settings.seed
+        module, target = workload.module, REFERENCE_TARGET if run.plan.whole is None else run.plan.whole
+        inputs, limits = workload.inputs(seed), JudgeLimits(workload.judge_seconds)
+        trials = sized_trials(module, inputs, workload.samples, limits, seed)
         try:
             # The stored result must still be correct with today's libraries; it is not measured again.
             program = instantiate(module, target, run.plan.candidate)
@@ -185,42 +161,23 @@ class TuneRun:
     def _store(self, result: TuneResult) -> None:
         if not result.stopped:
             run = KeptRun(result.candidates, result.plan, result.explanation, result.schedules)
-            self._finished_runs.keep(run, self.plan)
+            self._finished_runs.keep(run, self.settings.plan)
 
     @property
     def _finished_runs(self) -> FinishedRuns:
-        return FinishedRuns(
-            self.database,
-            self.workload,
-            self.testbed.host,
-            self.targets,
-            self.seconds,
-            self.trials,
-            self.seed,
-            self.searches,
-            self.passes,
-            self.proves,
-            self._specializes,
-        )
-
-    @property
-    def _can_search(self) -> bool:
-        return bool(self.seconds and (self.searches or self.passes))
-
-    @property
-    def _specializes(self) -> bool:
-        return self.dynamic is not DynamicMode.NONE and any(item.is_named for item in self.workload.samples)
+        return FinishedRuns(self.database, self.testbed.host, self.settings)
 
     def _seconds_left(self, contest: Contest) -> float:
         """Return the wall time left, by measurements: a resumed run counts the same."""
-        return max(0.0, self.seconds + self.schedule_seconds - contest.measurer.spent)
+        return max(0.0, self.settings.seconds + self.settings.schedule_seconds - contest.measurer.spent)
 
     def _search_seconds(self, contest: Contest) -> float:
         """Return the seconds for the search: those requested for schedules, and a share of the others."""
-        if not self._can_search:
+        if not self.settings.can_search:
             return 0.0
-        schedules = min(self.schedule_seconds, left := self._seconds_left(contest))
-        share = SPECIALIZING_SEARCH_SHARE if self._specializes else SEARCH_SHARE
+        left = self._seconds_left(contest)
+        schedules = min(self.settings.schedule_seconds, left)
+        share = SPECIALIZING_SEARCH_SHARE if self.settings.specializes else SEARCH_SHARE
         return schedules + share * (left - schedules)
 
     def _measurer(self, earlier: float = 0.0) -> Measurer:
@@ -229,16 +186,18 @@ class TuneRun:
             self.database,
             patience=self.patience,
             build_patience=self.build_patience,
-            most_trials=math.inf if self.trials is None else self.trials,
+            most_trials=self.settings.most_trials,
             earlier=earlier,
         )
 
     def _first_entrants(self) -> list[Entrant]:
         """Return each toolchain alone, also in integers, and the plan of an earlier run if it differs."""
-        first = baselines(self.workload, self.targets)
-        first += default_precision_entrants(self.workload, self.targets)
-        first += quantised_entrants(self.workload, self.targets, self.passes)
-        if self.plan is not None and (planned := plan_entrant(self.workload, self.plan, first)) is not None:
+        asked = self.settings
+        first = baselines(asked.workload, asked.targets)
+        first += default_precision_entrants(asked.workload, asked.targets)
+        first += quantised_entrants(asked.workload, asked.targets, asked.passes)
+        planned = None if asked.plan is None else plan_entrant(asked.workload, asked.plan, first)
+        if planned is not None:
             first.append(planned)
         return first
 
@@ -251,14 +210,14 @@ class TuneRun:
         """
         contest = Contest(
             self._measurer(elapsed),
-            self.should_stop,
+            self.callbacks.should_stop,
             self._report_measured,
             self._report_race,
-            random_text(self.workload.module),
-            EXACT if self.proves else FINAL,
+            random_text(self.settings.workload.module),
+            EXACT if self.settings.proves else FINAL,
         )
         contest.enter(entrants)
-        if self.plan is None and self._can_search:
+        if self.settings.plan is None and self.settings.can_search:
             self._enter_relative(contest)
         return contest
 
@@ -267,43 +226,29 @@ class TuneRun:
 
         With a limit of trials it is left out, with a note.
         """
-        if contest.random_text or self.should_stop():
+        if contest.random_text or self.callbacks.should_stop():
             return  # nothing is tried, and the search reports why
         plan = self._finished_runs.nearest_plan()
-        entrant = None if plan is None else relative_entrant(self.workload, plan)
+        entrant = None if plan is None else relative_entrant(self.settings.workload, plan)
         if entrant is None:
             return
-        if self.trials is None:
+        if self.settings.trials is None:
             contest.enter([entrant])
             return
         reason = "the trials are left to the search: without --trials it is tried"
         note = f"left out: {Skipped(entrant.name, reason)}"
         contest.notes.append(note)
-        self.on_note(note)
+        self.callbacks.on_note(note)
 
     def _search(self, contest: Contest) -> RunSearch:
-        return RunSearch(
-            contest=contest,
-            workload=self.workload,
-            targets=self.targets,
-            seconds=self._search_seconds(contest),
-            trials=self.trials,
-            seed=self.seed,
-            searches=self.searches,
-            passes=self.passes,
-            plan=self.plan,
-            proves=self.proves,
-            report=self.report,
-            on_note=self.on_note,
-            should_stop=self.should_stop,
-        )
+        return RunSearch(contest, self.settings, self._search_seconds(contest), self.callbacks)
 
     def _report_measured(self, progress: MeasureProgress) -> None:
         share = progress.done / max(1, progress.total)
-        self.report(Progress(TuneStage.MEASURE, share, progress))
+        self.callbacks.on_progress(Progress(TuneStage.MEASURE, share, progress))
 
     def _report_race(self, fraction: float) -> None:
-        self.report(Progress(TuneStage.RACE, fraction))
+        self.callbacks.on_progress(Progress(TuneStage.RACE, fraction))
 
     def _finish(
         self,
@@ -312,8 +257,8 @@ class TuneRun:
         pipeline: PipelineResult | None,
         start: float,
     ) -> TuneResult:
-        name, host = self.workload.name, self.testbed.host
-        folder = self.testbed.prepare(self.workload)
+        name, host = self.settings.workload.name, self.testbed.host
+        folder = self.testbed.prepare(self.settings.workload)
         executable, arrays = self._load_winner(winner), folder.inputs()
         records = contest.records()
         timing = next(record.timing for record in records if record.chosen)
@@ -321,7 +266,12 @@ class TuneRun:
         ordered = [arrays[item.name] for item in executable.inputs]
         times = measure_kernel_seconds(executable, ordered, math.inf if latency is None else latency)
         facts = collect_facts(
-            self.request, self.report, contest.measurer.events, winner.input, executable, folder.trials()
+            self.request,
+            self.callbacks.on_progress,
+            contest.measurer.events,
+            winner.input,
+            executable,
+            folder.trials(),
         )
         run = KeptRun(
             records,
@@ -342,15 +292,15 @@ class TuneRun:
     ) -> TuneResult:
         ordered = tuple(arrays[item.name].copy() for item in executable.inputs)
         return TuneResult(
-            model=self.workload.name,
+            model=self.settings.workload.name,
             executable=executable,
             candidates=run.candidates,
             reference=gate.reference,
             self_test=SelfTest(ordered, tuple(array.copy() for array in gate.expected)),
             host=self.testbed.host,
             seconds=time.perf_counter() - start,
-            seed=self.seed,
-            stopped=self.should_stop(),
+            seed=self.settings.seed,
+            stopped=self.callbacks.should_stop(),
             plan=run.plan,
             explanation=run.explanation,
             schedules=run.schedules,

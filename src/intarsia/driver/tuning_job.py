@@ -16,6 +16,7 @@ from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.quantisation import Quantisation, prepare_quantisation
 from intarsia.driver.result import TuneResult
 from intarsia.driver.run_request import run_request
+from intarsia.driver.run_settings import RunSettings
 from intarsia.driver.shape_samples import SizedProgram, shapes_of, sized_program
 from intarsia.driver.stage_clock import StageClock
 from intarsia.driver.tune_options import RunCallbacks, TuneOptions
@@ -39,27 +40,6 @@ JUDGE_SHARE: Final = 0.1
 
 SCHEDULE_SHARE: Final = 0.5
 """Share of the budget for tuning schedules, if requested."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Decisions:
-    """What a run may choose from.
-
-    Attributes:
-        targets: Targets to compare; none for a run that builds a plan.
-        passes: Passes that decide.
-        plan: Plan of an earlier run, or None.
-        seconds: Seconds of the run without those of a requested search of schedules.
-        schedule_seconds: Seconds of that search.
-        is_locked: Whether the plan is built as it is.
-    """
-
-    targets: Sequence[Target]
-    passes: Sequence[Pass]
-    plan: Plan | None
-    seconds: float
-    schedule_seconds: float = 0.0
-    is_locked: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,18 +78,12 @@ class TuningJob:
         plan = read_plan(options.plan, module, host, on_note, must_exist=options.locked)
         history = TuningHistory(None if options.locked else self.database, host, chosen, accuracy)
         if options.seconds == 0:
-            decisions = _Decisions((), (), history.plan_of(module, on_note), PREDICTION_SECONDS, 0.0, True)
-        else:
-            decisions = self._decisions(chosen, passes, plan)
-        workload = Workload(
-            module,
-            options.name or given_name(model) or str(module.attrs.get("name", "model")),
-            {**quantisation.inputs, **imported.inputs},
-            judge_seconds=decisions.seconds * JUDGE_SHARE,
-            samples=sized.samples,
-        )
-        result = self._run(workload, decisions, request, report)
-        if not decisions.is_locked:
+            chosen, passes, plan = (), (), history.plan_of(module, on_note)
+        name = options.name or given_name(model) or str(module.attrs.get("name", "model"))
+        inputs = {**quantisation.inputs, **imported.inputs}
+        workload = Workload(module, name, inputs, samples=sized.samples)
+        result = self._run(self._settings(workload, chosen, passes, plan), request, report)
+        if not self._is_locked:
             # A plan in integers is for runs with calibration inputs: nothing else may find it.
             if not result.stopped and options.calibration is None:
                 history.keep(module, result.plan)
@@ -162,49 +136,51 @@ class TuningJob:
         )
 
     def _run(
-        self,
-        workload: Workload,
-        decisions: _Decisions,
-        request: RunRequest,
-        report: Callable[[Progress], object],
+        self, settings: RunSettings, request: RunRequest, report: Callable[[Progress], object]
     ) -> TuneResult:
         """Run the candidates of a workload on this machine or on the cluster, and return the result."""
-        options, callbacks, host = self.options, self.callbacks, this_host()
-        limits = TestbedLimits.of_budget(decisions.seconds)
-        with closing(_testbed(self.cluster, host, limits, options.seed, callbacks.on_note)) as testbed:
+        callbacks, host = self.callbacks, this_host()
+        limits = TestbedLimits.of_budget(settings.seconds)
+        with closing(_testbed(self.cluster, host, limits, settings.seed, callbacks.on_note)) as testbed:
             run = TuneRun(
-                workload=workload,
-                testbed=testbed,
-                patience=limits.run_seconds,
-                build_patience=limits.build_seconds,
-                database=None if decisions.is_locked else self.database,
-                targets=decisions.targets,
-                seconds=decisions.seconds,
-                trials=options.trials,
-                seed=options.seed,
-                searches=options.partitions and not decisions.is_locked,
-                passes=decisions.passes,
-                plan=decisions.plan,
-                report=report,
-                on_note=callbacks.on_note,
-                should_stop=callbacks.should_stop,
-                proves=options.until_proven,
-                schedule_seconds=decisions.schedule_seconds,
-                request=request,
-                dynamic=options.mode,
+                settings,
+                testbed,
+                limits.run_seconds,
+                limits.build_seconds,
+                None if self._is_locked else self.database,
+                replace(callbacks, on_progress=report),
+                request,
             )
             return run.tune(self.start)
 
-    def _decisions(self, targets: Sequence[Target], passes: Sequence[Pass], plan: Plan | None) -> _Decisions:
-        """Return what the run decides, with the time for a requested search of schedules apart."""
-        options, seconds = self.options, self.options.seconds - self.options.stream_seconds
-        if options.locked:
-            return _Decisions(targets, passes, plan, seconds, is_locked=True)
-        share = seconds * SCHEDULE_SHARE if options.requests_schedules else None
-        passes = with_schedules(
-            passes, options.schedules, share, options.schedule_trials, self.cluster, targets
+    @property
+    def _is_locked(self) -> bool:
+        """Whether a plan is built as it is: a given one, or that of an earlier run."""
+        return self.options.locked or self.options.seconds == 0
+
+    def _settings(
+        self, workload: Workload, targets: Sequence[Target], passes: Sequence[Pass], plan: Plan | None
+    ) -> RunSettings:
+        """Return the settings of the run, with the time for a requested search of schedules apart."""
+        options, share = self.options, 0.0
+        seconds = options.seconds - options.stream_seconds if options.seconds else PREDICTION_SECONDS
+        if not self._is_locked:
+            requested = seconds * SCHEDULE_SHARE if options.requests_schedules else None
+            trials, share = options.schedule_trials, requested or 0.0
+            passes = with_schedules(passes, options.schedules, requested, trials, self.cluster, targets)
+        return RunSettings(
+            workload=replace(workload, judge_seconds=(seconds - share) * JUDGE_SHARE),
+            targets=targets,
+            seconds=seconds - share,
+            trials=options.trials,
+            seed=options.seed,
+            searches=options.partitions and not self._is_locked,
+            passes=passes,
+            plan=plan,
+            proves=options.until_proven,
+            schedule_seconds=share,
+            dynamic=options.mode,
         )
-        return _Decisions(targets, passes, plan, seconds - (share or 0.0), share or 0.0)
 
 
 def _testbed(

@@ -7,10 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.measure.candidate_task import Outcome, build_candidate
-from intarsia.measure.measure_input import MeasureInput
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.worker_calls import AnyInput, build_call
 from intarsia.measure.workers import TaskLimits, Workers
-from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.digest import digest_text
 
 
@@ -22,24 +21,28 @@ class Builder:
         workers: Workers that build the candidates.
         folder: Folder of the artifacts, one folder for each.
         limits: Limits of one build.
+        most_stores: Limit of the stores of a kernel's unrolled loops, or None.
     """
 
     workers: Workers
     folder: Path
     limits: TaskLimits
+    most_stores: int | None = None
 
-    def submit(self, measured: MeasureInput, workload: WorkloadFolder) -> Future[Outcome]:
-        """Start to build a candidate; pass the future to `Workers.built`."""
-        candidate = measured.candidate
-        arguments = (
-            *(workload.path, str(measured.target), candidate.kind, candidate.trace),
-            self.artifact(measured, workload),
-        )
-        return self.workers.start_build(build_candidate, arguments, self.limits)
+    def submit(self, measured: AnyInput, workload: Path) -> Future[Outcome]:
+        """Start to build a candidate; pass the future to `Workers.built`.
 
-    def artifact(self, measured: MeasureInput, workload: WorkloadFolder) -> Path:
+        Args:
+            measured: The candidate.
+            workload: Folder of its workload.
+        """
+        artifact = self.artifact(measured, workload)
+        function, arguments = build_call(measured, workload, artifact, self.most_stores)
+        return self.workers.start_build(function, arguments, self.limits)
+
+    def artifact(self, measured: AnyInput, workload: Path) -> Path:
         """Return the path of a candidate's artifact."""
-        name = digest_text((workload.path.name, str(measured.target), measured.candidate.digest))
+        name = digest_text((workload.name, str(measured.target), measured.candidate.digest))
         return self.folder / name
 
     def discard(self, artifact: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy.typing as npt
 
@@ -111,6 +111,30 @@ class Candidate:
     def digest(self) -> str:
         """Digest of kind and trace; the key in databases."""
         return digest_text((self.kind, self.text))
+
+
+class MeasuredWorkload(Protocol):
+    """What candidates are implementations of: a program, or the computation of a kernel."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of it, equal in every process; the key in databases."""
+
+
+class CandidateInput(Protocol):
+    """A candidate of any kind for a workload on a target."""
+
+    @property
+    def workload(self) -> MeasuredWorkload:
+        """Workload to compute."""
+
+    @property
+    def target(self) -> Target:
+        """Target that it is measured on."""
+
+    @property
+    def candidate(self) -> Candidate:
+        """Candidate to measure."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

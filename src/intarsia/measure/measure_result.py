@@ -41,16 +41,19 @@ class MeasureResult:
         charged_seconds: Seconds of the run that it counts for in budgets, with what went before it; None if
             those are `wall_seconds`.
         errors: Errors on each input set that it was checked on; not compared, as they change no decision.
+        is_confirmed: Whether it is the best of the candidates that a search has timed interleaved at its end;
+            databases do not store it.
     """
 
     costs: tuple[float, ...]
     error: MeasureError
-    message: str
-    wall_seconds: float
-    timestamp: float
+    message: str = ""
+    wall_seconds: float = 0.0
+    timestamp: float = 0.0
     max_error: float | None = None
     charged_seconds: float | None = None
     errors: tuple[InputSetError, ...] = field(default=(), compare=False)
+    is_confirmed: bool = False
 
     @property
     def is_ok(self) -> bool:

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from intarsia.measure.candidate_task import Outcome, run_candidate
+from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.kernel_times import time_kernels
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.racing import Race
 from intarsia.measure.race.result import RacedCandidate, RaceEnd, RaceResult
-from intarsia.measure.race_task import leave_race, take_turn
-from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.measure.race_task import leave_race
+from intarsia.measure.worker_calls import DEFAULT_TIMINGS, Built, Timings, run_call, turn_call
 from intarsia.measure.workers import TaskLimits, Workers
-from intarsia.measure.workload_folder import WorkloadFolder
-
-QUICK = TimingPolicy(warmup_seconds=0.02, repeats=10, min_repeat_seconds=0.005, max_seconds=2.0)
-"""Timing of a candidate's first run; leaders race afterwards."""
-
-TURN = TimingPolicy(warmup_seconds=0.1, min_repeat_seconds=0.01, max_seconds=2.0)
-"""Warm-up before a race, and least duration of its turns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A built candidate.
-
-    Attributes:
-        target: Text of its target.
-        artifact: Folder of the artifact.
-    """
-
-    target: str
-    artifact: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,35 +52,51 @@ class Runner:
     Attributes:
         workers: Workers of which one runs: the candidates of a race stay loaded in its process.
         limits: Limits of one run or turn, with loading and checking.
-        policy: Timing of single runs.
-        turn: Timing of turns of races.
+        timings: Timing policies.
     """
 
     workers: Workers
     limits: TaskLimits
-    policy: TimingPolicy = QUICK
-    turn: TimingPolicy = TURN
+    timings: Timings = DEFAULT_TIMINGS
 
-    def run(self, workload: WorkloadFolder, built: Built, timeout_s: float | None = None) -> Outcome:
-        """Run a candidate; waits until the host is free, and for the result.
+    def run(self, built: Built, timeout_s: float | None = None, best_seconds: float = math.inf) -> Outcome:
+        """Run a candidate, and wait for the result; the caller holds the host (`Workers.running`).
 
         Args:
-            workload: Workload of the candidate.
             built: The candidate.
             timeout_s: Seconds that it may take; those of the runner if not given.
+            best_seconds: Seconds of a call of the best candidate for the same workload; see `run_call`.
         """
-        arguments = (workload.path, built.target, built.artifact, self.policy)
-        with self.workers.running():
-            return self._outcome(run_candidate, *arguments, timeout_s=timeout_s)
+        function, arguments = run_call(built, self.timings, best_seconds)
+        return self._outcome(function, *arguments, timeout_s=timeout_s)
 
-    def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> Outcome:
-        """Time native's kernels within built candidates; see `kernel_times`. Waits until the host is free."""
-        with self.workers.running():
-            return self._outcome(time_kernels, tuple(artifacts), tuple(kernels))
+    def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> list[Outcome]:
+        """Time native's kernels within built candidates, interleaved; see `kernel_times`.
 
-    def race(
-        self, workload: WorkloadFolder, racers: Mapping[str, Built], limits: RaceLimits | None = None
-    ) -> Raced:
+        If one of them fails as it runs, each is timed by itself, and those that work interleaved once more.
+        The call waits until the host is free.
+
+        Args:
+            artifacts: Folders of the candidates.
+            kernels: Keys of the kernels.
+
+        Returns:
+            An outcome for each candidate, in order.
+        """
+        keys = tuple(kernels)
+        with self.workers.running():
+            timed = self._outcome(time_kernels, tuple(artifacts), keys)
+            if timed.error is MeasureError.OK:
+                return list(timed.parts)
+            if len(artifacts) < 2:
+                return [timed] * len(artifacts)
+            alone = {path: self._outcome(time_kernels, (path,), keys) for path in artifacts}
+            right = tuple(path for path, outcome in alone.items() if outcome.error is MeasureError.OK)
+            together = self._outcome(time_kernels, right, keys) if right else timed
+        parts = {path: next(iter(outcome.parts), outcome) for path, outcome in alone.items()}
+        return [{**parts, **dict(zip(right, together.parts, strict=False))}[path] for path in artifacts]
+
+    def race(self, racers: Mapping[str, Built], limits: RaceLimits | None = None) -> Raced:
         """Time candidates interleaved until the best is known (see `racing`); waits until the host is free.
 
         Each is compared with the reference once more after the race. If the winner is wrong then, or no
@@ -107,8 +104,7 @@ class Runner:
         is left, the right ones race again: they may have dropped out against one that does not count.
 
         Args:
-            workload: Workload of the candidates.
-            racers: Candidates by name.
+            racers: Candidates of one workload by name.
             limits: Limits of the race; default: those of the race policy.
 
         Raises:
@@ -121,14 +117,13 @@ class Runner:
             begun = limits.clock()
             while True:
                 turns: dict[str, dict[str, list[float]]] = {}
-                result = self._race(workload, left, limits, begun, failures, turns)
+                result = self._race(left, limits, begun, failures, turns)
                 left = {name: built for name, built in left.items() if name not in failures}
                 if result.winner in left or not left or limits.should_stop():
                     return Raced(result, failures, turns)
 
     def _race(
         self,
-        workload: WorkloadFolder,
         racers: Mapping[str, Built],
         limits: RaceLimits,
         begun: float,
@@ -138,7 +133,8 @@ class Runner:
         """Run one race, and record candidates that failed in it or were wrong after it, and turns by size."""
         race = Race(tuple(racers), limits.policy)
         while (name := race.next_candidate()) is not None:
-            outcome = self._outcome(take_turn, workload.path, racers[name].artifact, self.turn)
+            function, arguments = turn_call(racers[name], self.timings)
+            outcome = self._outcome(function, *arguments)
             if outcome.error is MeasureError.OK:
                 race.record(name, outcome.costs[0])
                 for part in outcome.parts:
@@ -155,7 +151,7 @@ class Runner:
         for name, built in racers.items():
             if name in failures:
                 continue
-            outcome = self._outcome(leave_race, workload.path, built.target, built.artifact)
+            outcome = self._outcome(leave_race, built.artifact)
             if outcome.error is not MeasureError.OK:
                 failures[name] = outcome
         return race.result()

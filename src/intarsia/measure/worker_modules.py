@@ -7,9 +7,18 @@ threads, which a fork would break, and so may other packages with passes: these 
 import onnx
 
 from intarsia.measure import candidate_task, kernel_times, race_task
+from intarsia.measure.schedules import build_schedule, run_schedule
 from intarsia.toolchain.native import build
 from intarsia.transform.pass_packages import load_own_passes
 
-__all__ = ["build", "candidate_task", "kernel_times", "onnx", "race_task"]
+__all__ = [
+    "build",
+    "build_schedule",
+    "candidate_task",
+    "kernel_times",
+    "onnx",
+    "race_task",
+    "run_schedule",
+]
 
 load_own_passes()

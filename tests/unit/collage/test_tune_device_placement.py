@@ -23,7 +23,8 @@ from intarsia.ir import Call, Expr, Function, IRModule, children, post_order
 from intarsia.ir.parser import parse_module
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.op.device_call import is_device_copy
 from intarsia.op.infer import infer_types
 from intarsia.passes import PartitionWhole

@@ -29,7 +29,8 @@ from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var, st
 from intarsia.ir.printer import print_module
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.op import call
 from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.passes import InferType, partition_whole

@@ -10,11 +10,13 @@ from tests.planned_meter import PlannedMeter
 from intarsia.driver import run_search
 from intarsia.driver.machine_bound import MachineBound
 from intarsia.driver.run_search import RunSearch
+from intarsia.driver.run_settings import RunSettings
+from intarsia.driver.tune_options import RunCallbacks
 from intarsia.driver.tune_run import TuneRun
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.support.callbacks import never, silent
+from intarsia.measure.testbed import Testbed
 from intarsia.target import Target
 from intarsia.tune.contest.contest import Contest
 
@@ -29,22 +31,23 @@ class Results:
         return {"one": MeasureResult((1.0,), MeasureError.OK, "", 2.0, 0.0)}
 
 
-def search(contest: Results, *, proves: bool = False) -> RunSearch:
-    return RunSearch(
-        contest=contest,  # type: ignore[arg-type]
+def settings(*, seconds: float = 60.0, schedule_seconds: float = 0.0, proves: bool = False) -> RunSettings:
+    return RunSettings(
         workload=Workload(IRModule({}), "any"),
         targets=(Target("cpu -toolchain=native -threads=2"),),
-        seconds=60.0,
+        seconds=seconds,
         trials=None,
         seed=0,
         searches=True,
         passes=(),
         plan=None,
         proves=proves,
-        report=silent,
-        on_note=silent,
-        should_stop=never,
+        schedule_seconds=schedule_seconds,
     )
+
+
+def search(contest: Results, *, proves: bool = False) -> RunSearch:
+    return RunSearch(cast("Contest", contest), settings(proves=proves), 60.0, RunCallbacks())
 
 
 def reason(monkeypatch: pytest.MonkeyPatch, bound: float, *, proves: bool = False) -> str:
@@ -68,25 +71,9 @@ def test_a_requested_search_of_schedules_leaves_other_passes_their_time() -> Non
 
     What each toolchain alone has taken counts against it.
     """
-    model = search(Results()).workload
-    run = TuneRun(
-        workload=model,
-        testbed=None,  # type: ignore[arg-type]  # nothing is measured
-        patience=1.0,
-        build_patience=1.0,
-        database=None,
-        targets=(),
-        seconds=30.0,
-        trials=None,
-        seed=0,
-        searches=True,
-        passes=(),
-        plan=None,
-        report=silent,
-        on_note=silent,
-        should_stop=never,
-        schedule_seconds=30.0,
-    )
+    asked = settings(seconds=30.0, schedule_seconds=30.0)
+    testbed = cast("Testbed", None)  # nothing is measured
+    run = TuneRun(asked, testbed, patience=1.0, build_patience=1.0, database=None, callbacks=RunCallbacks())
     for spent, expected in ((0.0, 30.0 + 18.0), (10.0, 30.0 + 12.0), (40.0, 20.0), (70.0, 0.0)):
         contest = cast("Contest", Results(spent))  # as above
         assert run._search(contest).seconds == pytest.approx(expected)

@@ -24,6 +24,7 @@ from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.result import RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import LocalTestbed, Measured
+from intarsia.measure.worker_calls import AnyInput
 from intarsia.support.callbacks import never, silent
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target
@@ -59,7 +60,7 @@ class PlannedTestbed(LocalTestbed):
                 item, failed if seconds is None else Outcome(MeasureError.OK, "", (seconds,) * 6), 1.0
             )
 
-    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+    def race(self, racers: Mapping[str, AnyInput], limits: RaceLimits) -> Raced:
         raced, by_size = [], {}
         for number, (name, item) in enumerate(racers.items()):
             rng = random.Random(number)

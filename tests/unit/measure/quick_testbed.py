@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,8 @@ from tests.ir_programs import relu, var
 
 from intarsia.ir import Constant, Function, IRModule
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.target import Host, Target
@@ -41,7 +41,5 @@ def as_input(candidate: Candidate) -> MeasureInput:
 
 def quick_testbed(parent: Path, limit_s: float = 60.0) -> LocalTestbed:
     """A testbed of two builders whose workers know `hazards`; a task may add `MEMORY`."""
-    limits = TestbedLimits(limit_s, limit_s, MEMORY, POLICY)
-    opened = LocalTestbed.open(HOST, workers=2, limits=limits, preload=(hazards.__name__,), parent=parent)
-    opened.runner = replace(opened.runner, turn=POLICY)
-    return opened
+    limits = TestbedLimits(limit_s, limit_s, MEMORY, POLICY, turn=POLICY)
+    return LocalTestbed.open(HOST, workers=2, limits=limits, preload=(hazards.__name__,), parent=parent)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from math import inf, isfinite
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,12 +15,15 @@ from intarsia.autoschedule.extraction import extract_tasks
 from intarsia.build import build
 from intarsia.ir import Constant, Function, IRModule, TensorType, Var
 from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database
 from intarsia.measure.kernel_times import time_kernels, timed_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import Measurer
+from intarsia.measure.runner import Runner
 from intarsia.measure.testbed import LocalTestbed
+from intarsia.measure.workers import TaskLimits, Workers
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.runtime.artifact_format import ArtifactFormat
@@ -78,6 +83,44 @@ def test_times_count_for_candidates_beside_each_other() -> None:
     (alone,), (beside, _) = timed_inputs(items[:1], ["a"]), timed_inputs(items, ["a"])
     (other,) = timed_inputs(items[:1], ["b"])
     assert len({alone.candidate.digest, beside.candidate.digest, other.candidate.digest}) == 3
+
+
+class CrashingWorkers:
+    """Workers whose process ends where it times a bad candidate; others take as many seconds as there are."""
+
+    def __init__(self, *bad: Path) -> None:
+        self.bad, self.timed = set(bad), list[tuple[Path, ...]]()
+
+    def running(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def run(
+        self, _: object, arguments: tuple[tuple[Path, ...], tuple[str, ...]], limits: TaskLimits
+    ) -> Outcome:
+        paths, keys = arguments
+        self.timed.append(paths)
+        if self.bad & set(paths):
+            return Outcome(MeasureError.CRASH, "its process ended")
+        part = Outcome(costs=(float(len(paths)),) * len(keys))
+        return Outcome(parts=(part,) * len(paths))
+
+
+def test_a_candidate_that_crashes_does_not_cost_the_others_their_times() -> None:
+    first, bad, last = Path("first"), Path("bad"), Path("last")
+    workers = CrashingWorkers(bad)
+    runner = Runner(cast("Workers", workers), TaskLimits(1.0))
+    outcomes = runner.time_kernels([first, bad, last], ["key"])
+    assert [outcome.error for outcome in outcomes] == [MeasureError.OK, MeasureError.CRASH, MeasureError.OK]
+    assert [outcome.costs for outcome in outcomes] == [(2.0,), (), (2.0,)], "the others beside each other"
+    assert workers.timed[-1] == (first, last)
+
+
+def test_a_candidate_that_crashes_alone_is_timed_once() -> None:
+    workers = CrashingWorkers(Path("bad"))
+    runner = Runner(cast("Workers", workers), TaskLimits(1.0))
+    (outcome,) = runner.time_kernels([Path("bad")], ["key"])
+    assert outcome.error is MeasureError.CRASH
+    assert len(workers.timed) == 1
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from tests.unit.measure.quick_testbed import HOST, WORKLOAD
 import intarsia as ia
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.testbed import local
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.support.errors import ExecutionError
 from intarsia.tune.contest.candidate_record import Status
 

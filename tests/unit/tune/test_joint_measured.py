@@ -28,7 +28,8 @@ from intarsia.ir import (
 )
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.passes import InferType

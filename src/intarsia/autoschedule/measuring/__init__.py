@@ -1,18 +1,9 @@
-"""Measure schedules on worker processes or replay them from logs, and keep the results.
+"""Measure schedules on a testbed or replay them from logs, and keep the results.
 
-what is measured
-    schedule_measurement   result of measuring a schedule
+what is measured, and where
     schedule_measurer      the protocol of PoolMeasurer and ReplayMeasurer
+    pool_measurer          schedules as candidates of a testbed (`measure.schedules`)
     callbacks              callbacks called with measurements: OnMeasured, RecordToFile
-on worker processes
-    pool_measurer          builds in parallel, runs one at a time
-    measure_options        durations, sample counts and limits
-    prepared_tasks, task_folder, task_contents, reference_result
-                           files of a task that workers read, with the expected outputs
-    schedule_builder, build_schedule, schedule_kernel, code_size
-                           from a history to a kernel: in the parent process, the worker, the compiler
-    schedule_runner, run_schedule, loaded_task, loaded_schedule, run_timing
-                           from a kernel to its costs: in the parent process, the worker
 logs
     record_file, schedule_record, error_numbers
                            measurements as lines of the v0.6 log
@@ -31,8 +22,7 @@ from intarsia.autoschedule.measuring.best_records import (
 )
 from intarsia.autoschedule.measuring.callbacks import OnMeasured, RecordToFile
 from intarsia.autoschedule.measuring.database_records import ScheduleDatabase
-from intarsia.autoschedule.measuring.measure_options import MeasureOptions, RunTiming
-from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
+from intarsia.autoschedule.measuring.pool_measurer import SCHEDULE_LIMITS, PoolMeasurer
 from intarsia.autoschedule.measuring.record_file import (
     LoadedRecords,
     load_records,
@@ -40,22 +30,19 @@ from intarsia.autoschedule.measuring.record_file import (
     save_records,
 )
 from intarsia.autoschedule.measuring.replay_measurer import ReplayMeasurer
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.measuring.schedule_record import measurement_of, record_of
 from intarsia.autoschedule.measuring.workload_distance import calc_workload_dis_factor
 
 __all__ = [
+    "SCHEDULE_LIMITS",
     "DistilledCounts",
     "LoadedRecords",
-    "MeasureOptions",
     "OnMeasured",
     "PoolMeasurer",
     "RecordToFile",
     "ReplayMeasurer",
-    "RunTiming",
     "ScheduleDatabase",
-    "ScheduleMeasurement",
     "ScheduleMeasurer",
     "best_of_each",
     "best_record",

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from intarsia.autoschedule.measuring.record_file import mend
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_record import record_of
 from intarsia.autoschedule.task import SearchTask
+from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import record_to_text
 from intarsia.support.files import output_error
 
-OnMeasured: TypeAlias = Callable[[SearchTask, Sequence[LoopState], Sequence[ScheduleMeasurement]], None]
+OnMeasured: TypeAlias = Callable[[SearchTask, Sequence[LoopState], Sequence[MeasureResult]], None]
 """Called with a task, states of it that were measured, and the measurement of each state."""
 
 
@@ -35,7 +35,7 @@ class RecordToFile:
         self._is_mended = False
 
     def __call__(
-        self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
+        self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[MeasureResult]
     ) -> None:
         """Append the measurements.
 

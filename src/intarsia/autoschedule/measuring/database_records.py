@@ -5,50 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from intarsia.autoschedule.measuring.error_numbers import error_number
-from intarsia.autoschedule.measuring.prepared_tasks import contents_parts
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_record import FAILED_SECONDS
 from intarsia.autoschedule.task import SearchTask
-from intarsia.measure.database import Database, Hint, Measurement, MeasureRecord
-from intarsia.measure.measure_input import Candidate, PlainData
+from intarsia.measure.database import Database, Hint, MeasureRecord
 from intarsia.measure.measure_result import MeasureResult
-from intarsia.native.dag import ComputeDAG, structural_key
+from intarsia.measure.schedules.kernel_workload import KIND, KernelWorkload, ScheduleInput, schedule_target
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record, RecordResult
 from intarsia.native.loop_state.step_json import step_from_json
-from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.lowering import infer_bound
-from intarsia.support.digest import digest_text
+from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import UsageError
 from intarsia.target import Host
 from intarsia.transform import PassSettings
-
-KIND: Final = "schedule"
-"""The kind of candidate that a schedule is."""
-
-
-def schedule_workload(dag: ComputeDAG) -> str:
-    """Return the digest of a DAG's computation; names do not count."""
-    return digest_text(("te", structural_key(dag)))
-
-
-def schedule_target(threads: int) -> str:
-    """Return the target under which schedules for a number of threads are stored."""
-    return f"native -threads={threads}"
-
-
-def schedule_candidate(state: LoopState, layout: int) -> Candidate:
-    """Return a schedule as plain data.
-
-    Args:
-        state: State with every split length chosen.
-        layout: Number of the layout rewrite option.
-    """
-    steps: PlainData = [step_to_json(step) for step in state.transform_steps]
-    return Candidate(KIND, {"steps": steps, "layout": layout})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,40 +39,39 @@ class ScheduleDatabase:
     host: Host
     settings: PassSettings = field(default_factory=PassSettings.current)
     _noted: set[str] = field(default_factory=set)
+    _workloads: dict[SearchTask, KernelWorkload] = field(default_factory=dict)
 
     def keep(
-        self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
+        self, task: SearchTask, states: Sequence[LoopState], measurements: Sequence[MeasureResult]
     ) -> None:
         """Store measurements; a schedule that is stored already gets them as further measurements.
 
         The method is an OnMeasured.
         """
-        key = self._workload(task), schedule_target(task.hardware.num_cores), self.host.digest
+        workload, threads, layout = self._workload(task), task.hardware.num_cores, task.layout_rewrite_option
         records = [
-            MeasureRecord(
-                *key, KIND, schedule_candidate(state, task.layout_rewrite_option).text, (measurement,)
-            )
-            for state, measurement in zip(states, map(_kept, measurements), strict=True)
+            MeasureRecord.of(ScheduleInput.of(workload, threads, state, layout), self.host.digest, measured)
+            for state, measured in zip(states, measurements, strict=True)
         ]
-        self._note(key[0], task)
+        self._note(workload)
         self.database.commit_many(records)
 
-    def _note(self, workload: str, task: SearchTask) -> None:
+    def _note(self, workload: KernelWorkload) -> None:
         """Store the names behind the digests of the host and the workload, once each."""
-        if workload not in self._noted:
+        if workload.digest not in self._noted:
             self.database.add_host(self.host)
-            self.database.add_workload(workload, f"schedule of {task.dag.outputs[0].buffer.name}")
-            self._noted.add(workload)
+            self.database.add_workload(workload.digest, workload.name)
+            self._noted.add(workload.digest)
 
     def records(self, task: SearchTask) -> tuple[Record, ...]:
         """Return all schedules of a task measured on this machine as records, oldest measurement first.
 
         A schedule measured several times is a single record with all costs that count.
         """
-        target = schedule_target(task.hardware.num_cores)
+        target = str(schedule_target(task.hardware.num_cores))
         stored = [
             record
-            for record in self.database.records_of(self._workload(task))
+            for record in self.database.records_of(self._workload(task).digest)
             if (record.target, record.host, record.kind) == (target, self.host.digest, KIND)
         ]
         stored.sort(key=lambda record: (record.timestamp, record.key))
@@ -114,26 +84,16 @@ class ScheduleDatabase:
         They have no costs: costs of another machine do not hold on this one. Schedules that the task does not
         allow are left out.
         """
-        target = schedule_target(task.hardware.num_cores)
-        hints = self.database.hints(self._workload(task), target, k, self.host.digest)
+        target = str(schedule_target(task.hardware.num_cores))
+        hints = self.database.hints(self._workload(task).digest, target, k, self.host.digest)
         states = (_hinted(task, hint) for hint in hints if hint.kind == KIND)
         return tuple(state for state in states if state is not None)
 
-    def _workload(self, task: SearchTask) -> str:
-        """Return the digest of a task's workload.
-
-        Given contents of placeholders and pass settings change it, because times depend on them.
-        """
-        digest = schedule_workload(task.dag)
-        parts = [*contents_parts(task), *self.settings.digest_parts]
-        return digest_text((digest, *parts)) if parts else digest
-
-
-def _kept(measured: ScheduleMeasurement) -> Measurement:
-    seconds = measured.build_seconds + measured.run_seconds
-    return Measurement(
-        MeasureResult(measured.costs, measured.error, measured.message, seconds, measured.timestamp)
-    )
+    def _workload(self, task: SearchTask) -> KernelWorkload:
+        if task not in self._workloads:
+            workload = KernelWorkload(task.dag, Isa.host(), task.task_inputs, self.settings)
+            self._workloads[task] = workload
+        return self._workloads[task]
 
 
 def _record(task: SearchTask, kept: MeasureRecord) -> Record | None:

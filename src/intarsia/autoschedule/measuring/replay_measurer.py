@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_record import measurement_of
 from intarsia.autoschedule.task import SearchTask
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.lowering import infer_bound
 from intarsia.support.errors import UsageError
 
-_UNKNOWN = ScheduleMeasurement((), MeasureError.UNKNOWN, "this schedule is not in the log")
+_UNKNOWN = MeasureResult((), MeasureError.UNKNOWN, "this schedule is not in the log")
 
 
 class ReplayMeasurer:
@@ -34,19 +33,19 @@ class ReplayMeasurer:
         for record in records:
             self._records.setdefault(record.task.workload_key, []).append(record)
         self._by_steps: dict[tuple[str, str], str] = {}
-        self._answers: dict[tuple[str, str], list[ScheduleMeasurement]] = {}
+        self._answers: dict[tuple[str, str], list[MeasureResult]] = {}
         self._read: set[str] = set()
 
-    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """See ScheduleMeasurer.measure."""
         self._read_records(task)
         return [self._answer(task.workload_key, state) for state in states]
 
-    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """See ScheduleMeasurer.remeasure."""
         return self.measure(task, states)
 
-    def _answer(self, key: str, state: LoopState) -> ScheduleMeasurement:
+    def _answer(self, key: str, state: LoopState) -> MeasureResult:
         loops = self._by_steps.get((key, _steps(state)))
         answers = self._answers.get((key, state.text if loops is None else loops))
         if not answers:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.task import SearchTask
+from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.loop_state import LoopState
 
 
 class ScheduleMeasurer(Protocol):
     """Measures states of a task; the failure of a state is its measurement."""
 
-    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """Measure each state by itself.
 
         Args:
@@ -25,7 +25,7 @@ class ScheduleMeasurer(Protocol):
         """
         ...
 
-    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+    def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
         """Measure a few states interleaved, so that a disturbance of the machine hits all of them.
 
         Args:

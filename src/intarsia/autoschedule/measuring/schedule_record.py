@@ -7,8 +7,8 @@ from math import inf
 from typing import Final
 
 from intarsia.autoschedule.measuring.error_numbers import error_number, error_of_number
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.task import SearchTask
+from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record, RecordResult
 
@@ -16,23 +16,23 @@ FAILED_SECONDS: Final = 1e10
 """Seconds that the log records for a failure; TVM writes the same."""
 
 
-def record_of(task: SearchTask, state: LoopState, measured: ScheduleMeasurement) -> Record:
+def record_of(task: SearchTask, state: LoopState, measured: MeasureResult) -> Record:
     """Return a measurement as a record; the message of a failure is not part of it."""
     costs = measured.costs if measured.is_ok else (FAILED_SECONDS,)
-    seconds = measured.build_seconds + measured.run_seconds
-    result = RecordResult(costs, error_number(measured.error), seconds, int(measured.timestamp))
+    number, at = error_number(measured.error), int(measured.timestamp)
+    result = RecordResult(costs, number, measured.wall_seconds, at)
     return Record(task.record_task, state.transform_steps, result, is_confirmed=measured.is_confirmed)
 
 
-def measurement_of(record: Record) -> ScheduleMeasurement:
-    """Return the measurement of a record; all the time that it took counts as that of the run."""
+def measurement_of(record: Record) -> MeasureResult:
+    """Return the measurement of a record."""
     result = record.result
     error = error_of_number(result.error_no)
     costs = () if result.error_no else result.costs
-    return ScheduleMeasurement(
+    return MeasureResult(
         costs,
         error,
-        run_seconds=result.all_cost,
+        wall_seconds=result.all_cost,
         timestamp=float(result.timestamp),
         is_confirmed=record.is_confirmed,
     )

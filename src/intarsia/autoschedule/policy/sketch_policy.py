@@ -11,7 +11,6 @@ from typing import Final
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy.coordinate_descent import CoordinateDescent
 from intarsia.autoschedule.policy.known_records import known_records
@@ -21,6 +20,7 @@ from intarsia.autoschedule.policy.program_search import ProgramSearch
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
+from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.support.garbage_collection import pause_garbage_collection
@@ -187,8 +187,8 @@ class SketchPolicy:
         return self.best_state
 
     def _mark_winner(
-        self, finalists: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
-    ) -> tuple[list[LoopState], list[ScheduleMeasurement]]:
+        self, finalists: Sequence[LoopState], measurements: Sequence[MeasureResult]
+    ) -> tuple[list[LoopState], list[MeasureResult]]:
         """Return the finalists with their measurements, the winner marked and last."""
         # Logs are read in order: a finalist after the winner would count as a newer, faster program.
         best = self.best_state

@@ -11,7 +11,6 @@ from typing import Final
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, known_records
 from intarsia.autoschedule.population import with_bounds
@@ -19,7 +18,7 @@ from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.autoschedule.tuning.kernel_outlook import KernelOutlook
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.native.roofline import Roofline
@@ -202,7 +201,7 @@ class KernelSearch:
         )
 
     def _note(
-        self, _: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
+        self, _: SearchTask, states: Sequence[LoopState], measurements: Sequence[MeasureResult]
     ) -> None:
         for state, measurement in zip(states, measurements, strict=True):
             self._costs[state.text] = measurement.cost

@@ -194,8 +194,8 @@ class ScheduleHistory:
         return data if isinstance(data, dict) else None
 
     def _write(self, key: str, task: ExtractedTask, data: dict[str, Any]) -> None:
-        from intarsia.autoschedule.measuring.database_records import schedule_workload
+        from intarsia.measure.schedules.kernel_workload import kernel_digest
 
         if self.database is not None:
-            workload, text = schedule_workload(task.task.dag), json.dumps(data, separators=(",", ":"))
+            workload, text = kernel_digest(task.task.dag), json.dumps(data, separators=(",", ":"))
             self.database.keep_run(RunRecord(key, workload, self.host.digest, self.wall_clock(), text))

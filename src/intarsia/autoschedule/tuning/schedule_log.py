@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from intarsia.autoschedule.extraction import ExtractedTask
-from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
-from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
+from intarsia.autoschedule.measuring.pool_measurer import SCHEDULE_LIMITS, PoolMeasurer
 from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
 from intarsia.autoschedule.tuning.search_schedules import (
@@ -22,6 +21,7 @@ from intarsia.autoschedule.tuning.search_schedules import (
     search_schedules,
 )
 from intarsia.measure.database import Database
+from intarsia.measure.schedules.kernel_timing import KernelTiming
 from intarsia.measure.workers import Workers
 from intarsia.native.peak import measured_peak
 from intarsia.native.roofline import Roofline
@@ -99,13 +99,17 @@ class ScheduleLogs:
     ) -> SearchedSchedules:
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
         roofline = partial(Roofline.measured, isa, threads)
-        options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
+        timing = KernelTiming(operand_bytes=_EVICTED * threads * isa.caches.second)
+
+        def note(text: str) -> None:
+            self.on_note(text)
+
         with PoolMeasurer.open(
             isa,
-            options,
+            replace(SCHEDULE_LIMITS, kernel=timing),
             lent=self.workers,
             on_measured=history.on_measured,
-            on_wait=_first_only(self.on_note),
+            on_wait=note,
             should_stop=self.should_stop,
         ) as measurer:
             search = ScheduleSearch(
@@ -133,18 +137,3 @@ def samples_name(host: Host, threads: int, settings: PassSettings) -> str:
     """Return the name of the file of the cost model's samples: costs depend on the passes on loops, too."""
     suffix = f"-{digest_text(settings.digest_parts)}" if settings.digest_parts else ""
     return f"samples-{host.digest}-{threads}{suffix}.npz"
-
-
-def _first_only(on_note: Callable[[str], object]) -> Callable[[str], None]:
-    """Return a callback that passes on the first note only.
-
-    A search waits for another process at each of its many measurements.
-    """
-    notes: list[str] = []
-
-    def note_once(note: str) -> None:
-        if not notes:
-            notes.append(note)
-            on_note(note)
-
-    return note_once

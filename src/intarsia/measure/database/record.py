@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, TypeAlias
 
-from intarsia.measure.measure_input import Candidate, MeasureInput, PlainData
+from intarsia.measure.measure_input import Candidate, CandidateInput, PlainData
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.support.digest import digest_text
 
@@ -93,7 +93,7 @@ class MeasureRecord:
         object.__setattr__(self, "measurements", _newest(self.measurements))
 
     @classmethod
-    def of(cls, measured: MeasureInput, host: str, result: MeasureResult) -> MeasureRecord:
+    def of(cls, measured: CandidateInput, host: str, result: MeasureResult) -> MeasureRecord:
         """Return the record of one measurement.
 
         Args:

@@ -12,7 +12,8 @@ dask_cluster    a Dask cluster as an executor; workers report their fingerprints
 cluster_workers workers of the cluster, and those on machines like this one
 """
 
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.testbed.testbed import EarlyBuilder, KernelTestbed, LendingTestbed, Measured, Testbed
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.testbed.cluster_workers import ClusterWorkers
-from intarsia.measure.testbed.local import DEFAULT_LIMITS, TestbedLimits
+from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
 from intarsia.measure.testbed.parcel import PackedFolder
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.measure.testbed.station import StationFacts, retire, stop_race

@@ -11,7 +11,9 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
+from math import inf
 from pathlib import Path
+from statistics import median
 from typing import Final, Self
 
 from intarsia.measure.arrays.constant_store import ConstantStore
@@ -21,14 +23,18 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.reference_task import add_reference
-from intarsia.measure.runner import QUICK, Built, Raced, Runner
+from intarsia.measure.runner import Raced, Runner
+from intarsia.measure.schedules.kernel_folder import KernelFolder, add_kernel_reference
+from intarsia.measure.schedules.kernel_workload import KernelWorkload, ScheduleInput
+from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.testbed import Measured
-from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.measure.worker_calls import AnyInput, Built
 from intarsia.measure.workers import TaskLimits, Workers
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.callbacks import silent
 from intarsia.support.closed_on_exit import ClosedOnExit
+from intarsia.support.errors import ExecutionError
 from intarsia.support.files import folder_size
 from intarsia.target import Host
 
@@ -44,57 +50,6 @@ PRELOAD: Final = ("intarsia.measure.worker_modules",)
 """Modules that workers are forked with."""
 
 
-@dataclass(frozen=True, slots=True)
-class TestbedLimits:
-    """Limits of candidates.
-
-    Attributes:
-        build_seconds: Time that one build may take.
-        run_seconds: Time that one run or turn may take, with loading and checking.
-        memory_bytes: Memory that a build or a run may add, or None.
-        policy: Timing of candidates outside of races.
-        times_best: A run may take this many times the shortest run of another candidate for its workload.
-        least_seconds: Time that a run may take in any case.
-    """
-
-    __test__ = False  # not a test, though its name begins like one
-
-    build_seconds: float = 120.0
-    run_seconds: float = 120.0
-    memory_bytes: int | None = None
-    policy: TimingPolicy = QUICK
-    times_best: float = 10.0
-    least_seconds: float = 15.0
-
-    @classmethod
-    def of_budget(cls, seconds: float) -> Self:
-        """Return limits that suit a budget: a candidate that hangs must not outlast it many times.
-
-        A build may take longer than a run, because compile time does not predict run time. It is
-        limited all the same: no other process can time anything on this host while one builds.
-
-        Args:
-            seconds: The budget of the whole run.
-        """
-        return cls(
-            build_seconds=min(DEFAULT_LIMITS.build_seconds, max(60.0, 3 * seconds)),
-            run_seconds=min(DEFAULT_LIMITS.run_seconds, max(20.0, 2 * seconds)),
-        )
-
-    def of_run(self, shortest: float | None) -> float:
-        """Return the seconds that one run may take.
-
-        Args:
-            shortest: Seconds of the shortest run of a right candidate for the same workload, if there is one.
-        """
-        if shortest is None:
-            return self.run_seconds
-        return min(self.run_seconds, max(self.least_seconds, self.times_best * shortest))
-
-
-DEFAULT_LIMITS: Final = TestbedLimits()
-
-
 @dataclass(eq=False)
 class LocalTestbed(ClosedOnExit):
     """Builds in several workers at a time, and runs in one, while nothing is built.
@@ -108,6 +63,7 @@ class LocalTestbed(ClosedOnExit):
         limits: Time and memory that candidates may take.
         seed: Seed of random inputs.
         clock: Function that returns seconds.
+        is_lent: Whether the workers are another testbed's, and go on after the end.
     """
 
     host: Host
@@ -118,7 +74,8 @@ class LocalTestbed(ClosedOnExit):
     limits: TestbedLimits
     seed: int = 0
     clock: Callable[[], float] = time.monotonic
-    _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
+    is_lent: bool = False
+    _workloads: dict[str, WorkloadFolder | KernelFolder] = field(default_factory=dict)
     _complete: set[str] = field(default_factory=set)
     """Digests of the workloads that have their reference result."""
     _built_early: dict[Path, tuple[Future[Outcome], float]] = field(default_factory=dict)
@@ -129,6 +86,8 @@ class LocalTestbed(ClosedOnExit):
     _numbers: Iterator[int] = field(default_factory=count)
     _shortest_runs: dict[str, float] = field(default_factory=dict)
     """Seconds of the shortest run of a right candidate, by the digest of its workload."""
+    _best: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Seconds of a call of the best candidate, by workload and target."""
 
     @classmethod
     def open(
@@ -136,6 +95,7 @@ class LocalTestbed(ClosedOnExit):
         host: Host,
         *,
         workers: int | None = None,
+        lent: Workers | None = None,
         limits: TestbedLimits = DEFAULT_LIMITS,
         seed: int = 0,
         preload: tuple[str, ...] = (),
@@ -147,6 +107,7 @@ class LocalTestbed(ClosedOnExit):
         Args:
             host: This machine.
             workers: Builds at a time; default: as many as there are cores for us.
+            lent: Workers of another testbed of this machine, which then work for this one too.
             limits: Limits of candidates.
             seed: Seed of random inputs.
             preload: Modules that workers import at the beginning, such as kinds of candidates.
@@ -158,11 +119,14 @@ class LocalTestbed(ClosedOnExit):
         folder = owned.path
         for name in ("built", "constants", "workloads", "thrown away"):
             (folder / name).mkdir()
-        started = Workers.start(workers or host.cores, folder / "pools", (*PRELOAD, *preload), on_wait)
+        started = lent or Workers.start(
+            workers or host.cores, folder / "pools", (*PRELOAD, *preload), on_wait
+        )
         memory = limits.memory_bytes
-        builder = Builder(started, folder / "built", TaskLimits(limits.build_seconds, memory))
-        runner = Runner(started, TaskLimits(limits.run_seconds, memory), limits.policy)
-        return cls(host, started, builder, runner, owned, limits, seed)
+        build_limits = TaskLimits(limits.build_seconds, memory)
+        builder = Builder(started, folder / "built", build_limits, limits.most_stores)
+        runner = Runner(started, TaskLimits(limits.run_seconds, memory), limits.timings)
+        return cls(host, started, builder, runner, owned, limits, seed, is_lent=lent is not None)
 
     @cached_property
     def _constants(self) -> ConstantStore:
@@ -185,24 +149,54 @@ class LocalTestbed(ClosedOnExit):
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare; the reference result is computed in a worker."""
-        folder = self._given(workload)
-        if workload.digest not in self._complete:
-            if workload.expected is None:
-                add_reference(self.workers.runner, folder.path, self.limits.run_seconds)
-            self._complete.add(workload.digest)
+        self._prepare(workload)
+        folder = self._workloads[workload.digest]
+        assert isinstance(folder, WorkloadFolder)
         return folder
 
-    def _given(self, workload: Workload) -> WorkloadFolder:
+    def prepare_kernel(self, workload: KernelWorkload) -> None:
+        """Write the computation of a kernel, and have a worker compute its reference result, once for each.
+
+        Raises:
+            ExecutionError: The reference result cannot be computed.
+            OutputError: The disk cannot be written.
+        """
+        self._prepare(workload)
+
+    def is_prepared(self, workload: KernelWorkload) -> bool:
+        """Return whether a kernel has its reference result."""
+        return workload.digest in self._complete
+
+    def _prepare(self, workload: Workload | KernelWorkload) -> None:
+        if workload.digest in self._complete:
+            return
+        path = self._given(workload)
+        match workload:
+            case Workload(expected=None):
+                add_reference(self.workers.runner, path, self.limits.run_seconds)
+            case KernelWorkload():
+                self._add_kernel_reference(path)
+        self._complete.add(workload.digest)
+
+    def _add_kernel_reference(self, path: Path) -> None:
+        limits = TaskLimits(self.limits.reference_seconds)
+        failure = self.workers.built(self.workers.start_build(add_kernel_reference, (path,), limits))
+        if failure is not None:
+            raise ExecutionError(f"the reference result of a kernel cannot be computed: {failure.message}")
+
+    def _given(self, workload: Workload | KernelWorkload) -> Path:
         """Write the files of a workload that builds need: all but the reference result."""
         if workload.digest not in self._workloads:
             parent = self.folder.path / "workloads"
-            self._workloads[workload.digest] = WorkloadFolder.write(
-                workload, parent, self.seed, silent, self._constants
+            self._workloads[workload.digest] = (
+                workload.write(parent, self.seed)
+                if isinstance(workload, KernelWorkload)
+                else WorkloadFolder.write(workload, parent, self.seed, silent, self._constants)
             )
-        return self._workloads[workload.digest]
+        return self._workloads[workload.digest].path
 
     @contextlib.contextmanager
-    def building(self, inputs: Sequence[MeasureInput]) -> Iterator[None]:
+    def building(self, inputs: Sequence[AnyInput]) -> Iterator[None]:
         """See EarlyBuilder.building."""
         distinct = {self._artifact(item): item for item in inputs}
         if not distinct:
@@ -231,29 +225,44 @@ class LocalTestbed(ClosedOnExit):
 
     def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
         """See Testbed.measure."""
+        with contextlib.closing(self._measure(inputs)) as measured:
+            for item, (outcome, seconds) in zip(inputs, measured, strict=True):
+                yield Measured(item, outcome, seconds)
+
+    def measure_schedules(
+        self, inputs: Sequence[ScheduleInput]
+    ) -> Generator[tuple[Outcome, float], None, None]:
+        """Measure schedules of kernels; yield their outcomes in order, with the seconds of each.
+
+        Raises:
+            ExecutionError, OutputError: As `prepare_kernel`.
+        """
+        return self._measure(inputs)
+
+    def _measure(self, inputs: Sequence[AnyInput]) -> Generator[tuple[Outcome, float], None, None]:
         for first in range(0, len(inputs), BATCH):
             built = list(self._build(inputs[first : first + BATCH]))
-            for item, outcome, build_seconds in built:
-                start = self.clock()
-                result = self._run(item) if outcome.error is MeasureError.OK else outcome
-                yield Measured(item, result, build_seconds + self.clock() - start)
+            # Runs of schedules are so short that other processes wait for all of them.
+            is_short = all(isinstance(item, ScheduleInput) for item, _, _ in built)
+            with self.workers.running() if is_short else contextlib.nullcontext():
+                for item, outcome, build_seconds in built:
+                    start, result = self.clock(), outcome
+                    if outcome.error is MeasureError.OK:
+                        with contextlib.nullcontext() if is_short else self.workers.running():
+                            result = self._run(item)
+                    yield result, build_seconds + self.clock() - start
 
-    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+    def race(self, racers: Mapping[str, AnyInput], limits: RaceLimits) -> Raced:
         """See Testbed.race."""
         if len({item.workload.digest for item in racers.values()}) != 1:
             raise ValueError("a race has candidates of one workload")
         outcomes = [outcome for _, outcome, _ in self._build(list(racers.values()), RACE_KEPT_BYTES)]
         built = dict(zip(racers, outcomes, strict=True))
         failures = {name: outcome for name, outcome in built.items() if outcome.error is not MeasureError.OK}
-        ready = {
-            name: Built(str(item.target), self._artifact(item))
-            for name, item in racers.items()
-            if name not in failures
-        }
+        ready = {name: self._built(item) for name, item in racers.items() if name not in failures}
         if not ready:
             return Raced(None, failures)
-        workload = self.prepare(next(iter(racers.values())).workload)
-        raced = self.runner.race(workload, ready, limits)
+        raced = self.runner.race(ready, limits)
         return replace(raced, failures={**failures, **raced.failures})
 
     def time_kernels(self, inputs: Sequence[MeasureInput], kernels: Sequence[str]) -> list[Outcome]:
@@ -264,11 +273,8 @@ class LocalTestbed(ClosedOnExit):
             for item, outcome in zip(inputs, outcomes, strict=True)
             if outcome.error is MeasureError.OK
         ]
-        timed = self.runner.time_kernels(ready, kernels) if ready else Outcome()
-        parts = iter(timed.parts)
-        return [
-            outcome if outcome.error is not MeasureError.OK else next(parts, timed) for outcome in outcomes
-        ]
+        timed = iter(self.runner.time_kernels(ready, kernels) if ready else ())
+        return [outcome if outcome.error is not MeasureError.OK else next(timed) for outcome in outcomes]
 
     def lend_workers(self) -> Workers:
         """See LendingTestbed.lend_workers."""
@@ -281,19 +287,20 @@ class LocalTestbed(ClosedOnExit):
 
     def close(self) -> None:
         """See Testbed.close."""
-        self.workers.stop()
+        if not self.is_lent:
+            self.workers.stop()
         self.folder.close()
 
     def _build(
-        self, inputs: Sequence[MeasureInput], kept_bytes: int = KEPT_BYTES
-    ) -> Iterator[tuple[MeasureInput, Outcome, float]]:
+        self, inputs: Sequence[AnyInput], kept_bytes: int = KEPT_BYTES
+    ) -> Iterator[tuple[AnyInput, Outcome, float]]:
         for item in inputs:
-            self.prepare(item.workload)
+            self._prepare(item.workload)
         with self.workers.building():
             start, timed_out_seconds = self.clock(), 0.0
             futures: dict[Path, Future[Outcome] | None] = {}
             earlier: dict[Path, float] = {}
-            for item in inputs:
+            for item in sorted(inputs, key=_effort, reverse=True):  # no worker ends alone with a long build
                 artifact = self._artifact(item)
                 if artifact in self._built_early:
                     futures[artifact], earlier[artifact] = self._built_early.pop(artifact)
@@ -314,7 +321,7 @@ class LocalTestbed(ClosedOnExit):
                     seconds = max(0.0, self.clock() - start - timed_out_seconds) / len(inputs)
                 yield item, outcome, seconds + earlier.get(self._artifact(item), 0.0)
 
-    def _start_build(self, item: MeasureInput) -> Future[Outcome] | None:
+    def _start_build(self, item: AnyInput) -> Future[Outcome] | None:
         """Start to build a candidate; None if its artifact exists already."""
         artifact = self._artifact(item)
         if artifact.exists():
@@ -322,18 +329,23 @@ class LocalTestbed(ClosedOnExit):
         self._kept[artifact] = item.workload.digest
         return self.builder.submit(item, self._given(item.workload))
 
-    def _run(self, item: MeasureInput) -> Outcome:
-        built = Built(str(item.target), self._artifact(item))
-        workload, digest = self.prepare(item.workload), item.workload.digest
+    def _run(self, item: AnyInput) -> Outcome:
+        digest, key = item.workload.digest, (item.workload.digest, str(item.target))
         shortest = self._shortest_runs.get(digest)
         start = self.clock()
-        outcome = self.runner.run(workload, built, self.limits.of_run(shortest))
+        best = self._best.get(key, inf)
+        outcome = self.runner.run(self._built(item), self.limits.of_run(shortest), best)
+        if outcome.costs:
+            self._best[key] = min(best, median(outcome.costs))
         if outcome.error is MeasureError.OK:
-            seconds = self.clock() - start  # a wait for the host is in it, which makes limits longer only
+            seconds = self.clock() - start
             self._shortest_runs[digest] = seconds if shortest is None else min(shortest, seconds)
         return outcome
 
-    def _artifact(self, item: MeasureInput) -> Path:
+    def _built(self, item: AnyInput) -> Built:
+        return Built(item, self._given(item.workload), self._artifact(item))
+
+    def _artifact(self, item: AnyInput) -> Path:
         return self.builder.artifact(item, self._given(item.workload))
 
     def _throw_away(self, path: Path) -> None:
@@ -355,6 +367,11 @@ class LocalTestbed(ClosedOnExit):
                 del self._kept[path]
                 sizes.pop(path, None)
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _effort(item: AnyInput) -> int:
+    """Return the expected effort of a build; that of programs is unknown."""
+    return item.effort if isinstance(item, ScheduleInput) else 0
 
 
 def _once(callback: Callable[[str], None]) -> Callable[[str], None]:

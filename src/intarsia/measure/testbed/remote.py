@@ -16,7 +16,8 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.reference_task import add_reference
 from intarsia.measure.runner import Raced
-from intarsia.measure.testbed.local import DEFAULT_LIMITS, PRELOAD, TestbedLimits
+from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
+from intarsia.measure.testbed.local import PRELOAD
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.station import MeasuredThere, SentCandidate, measure_there, race_there
 from intarsia.measure.testbed.station_session import StationSettings

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import Workload
-from intarsia.measure.testbed.local import DEFAULT_LIMITS, LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.testbed.parcel import Parcel
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.worker_pool import TaskStoppedError

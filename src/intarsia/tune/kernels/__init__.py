@@ -6,6 +6,7 @@ kernel_question   a decision to make, with the groups that it concerns
 answer_features   by which features answers of other models are compared with a question
 group_times       the times of a program's kernels, and what a decision can save at most
 choice_bundles    which choices are timed together in one program
+time_bundles      the times of kernels with choices on them; those that fail cost the others nothing
 answered_questions  what choices saved, and the instructions for those that did
 timed_questions   which questions can pay, by the times of kernels; their choices, most gain first
 tune_kernels      the base of the passes that ask them

@@ -19,10 +19,11 @@ from intarsia.tune.kernels.answered_questions import (
     saving_instructions,
     timed_names,
 )
-from intarsia.tune.kernels.choice_bundles import Bundle, bundle_choices, disjoint_questions
+from intarsia.tune.kernels.choice_bundles import bundle_choices, disjoint_questions
 from intarsia.tune.kernels.group_times import KernelTimes
 from intarsia.tune.kernels.kernel_group import KernelGroup
 from intarsia.tune.kernels.kernel_question import KernelQuestion
+from intarsia.tune.kernels.time_bundles import time_bundles
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.whole_evaluator import innermost_evaluator
@@ -65,12 +66,14 @@ class TimedQuestions:
         skipped: Number of questions that cannot pay, or were not among the first.
         foreseen: Number of choices that did not pay on similar kernels of other models, and were not timed.
         timed: Names of the questions and choices that were timed.
+        failed: Texts of the choices that fail.
     """
 
     instructions: tuple[Instruction, ...] = ()
     skipped: int = 0
     foreseen: int = 0
     timed: frozenset[tuple[str, str]] = frozenset()
+    failed: tuple[str, ...] = ()
 
 
 def timed_questions(
@@ -121,18 +124,16 @@ def timed_questions(
     skipped = max(0, len(payable) - limits.questions) + len(open_questions) - len(payable)
     likely = [_by_expectation(question, times, answers) for question in payable[: limits.questions]]
     bundles = bundle_choices(likely, limits.variants)
-    variants = [timed_variant(bundle, trace, ctx) for bundle in bundles]
-    timed = evaluator.time_kernels([unchanged, *variants], keys) if variants else None
+    timed = time_bundles(bundles, trace, ctx, evaluator, keys) if bundles else None
     if timed is None:
         instructions = tuple(question.instruction() for question in disjoint_questions(likely))
         return TimedQuestions(instructions, skipped, foreseen)
-    seconds = [dict(zip(keys, costs, strict=True)) for costs in timed]
-    answered = answered_questions(likely, bundles, seconds)
+    answered = answered_questions(likely, timed.bundles, [timed.before, *timed.seconds])
     _keep_answers(answered, times, answers)
-    instructions = saving_instructions(answered, sum(timed[0]))
+    instructions = saving_instructions(answered, sum(timed.before.values()))
     if instructions:
         ctx.control.renew()  # kernels timed alone have gained: the program is tried with them
-    return TimedQuestions(instructions, skipped, foreseen, timed_names(answered))
+    return TimedQuestions(instructions, skipped, foreseen, timed_names(answered), tuple(timed.failed))
 
 
 def _without_foreseen(question: KernelQuestion, times: KernelTimes, answers: KernelAnswers) -> KernelQuestion:
@@ -215,11 +216,3 @@ def _without(questions: Sequence[KernelQuestion], timed: frozenset[tuple[str, st
         if choices:
             left.append(replace(question, choices=choices))
     return left
-
-
-def timed_variant(bundle: Bundle, trace: Trace, ctx: TuningContext) -> Trace:
-    """Return the program with the choices of a bundle."""
-    variant = trace.copy()
-    for question, choice in bundle.values():
-        variant.add(question.instruction(), choice, ctx)
-    return variant

@@ -89,4 +89,6 @@ def time_questions(
     if timed.foreseen:
         reason = "which saved too little on similar kernels of other models"
         ctx.node.add(f"not tried: {timed.foreseen} choices, {reason}")
+    if timed.failed:
+        ctx.node.add(f"failed: {', '.join(timed.failed)}")
     return timed

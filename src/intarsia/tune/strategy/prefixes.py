@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 from intarsia.support.errors import UsageError
 from intarsia.transform.option_type import option_type
+from intarsia.tune.isolate_failures import isolate_failures
 from intarsia.tune.strategy.trials import Point, Trials
 
 
@@ -17,6 +19,9 @@ class Prefixes:
 
     For many independent decisions that each save little and were predicted, most gain first: each takes its
     second choice, the best one by prediction. n decisions cost 2 + log2(n) trials.
+
+    If all of them together fail, those that fail are looked for by halves, in 10 trials at most, and left
+    out: a wrong choice of one kernel does not cost the others theirs.
 
     Attributes:
         least_gain: Share of the cost that changes must save to be taken.
@@ -35,23 +40,36 @@ class Prefixes:
         """The start, or the prefix that costs least if it clearly pays; the best point if the start fails."""
         start = trials.start
         (cost,) = trials.try_points([start])
-        count = sum(len(keys) > 1 for keys in trials.choices)
-        points = []
-        while count:
-            points.append(_changed(trials.choices, count))
-            count //= 2
-        costs = dict(zip(points, trials.try_points(points), strict=True))
+        changed = [at for at, keys in enumerate(trials.choices) if len(keys) > 1]
+        costs = _try_prefixes(changed, trials)
+        together = _changed(changed, trials)
+        if isfinite(cost) and changed and not isfinite(trials.costs.get(together, cost)):
+            failed = _failed(changed, trials)
+            costs |= _try_prefixes([at for at in changed if at not in failed], trials)
         best = min(costs, key=costs.__getitem__, default=start)
         if best != start and costs[best] < cost * (1 - self.least_gain):
             return best
         return start if isfinite(cost) else trials.best
 
 
-def _changed(choices: tuple[tuple[str, ...], ...], count: int) -> Point:
-    """Return the point with the second choice of the first `count` instructions that have one."""
-    point = []
-    for keys in choices:
-        is_changed = count > 0 and len(keys) > 1
-        count -= is_changed
-        point.append(keys[1] if is_changed else keys[0])
-    return tuple(point)
+def _try_prefixes(changed: Sequence[int], trials: Trials) -> dict[Point, float]:
+    """Return the costs of the prefixes of some instructions: all, half of them, a quarter, ..., one."""
+    points, count = [], len(changed)
+    while count:
+        points.append(_changed(changed[:count], trials))
+        count //= 2
+    return dict(zip(points, trials.try_points(points), strict=True))
+
+
+def _failed(changed: Sequence[int], trials: Trials) -> tuple[int, ...]:
+    """Return which of the instructions that fail together fail by themselves; all without time to try."""
+
+    def works(groups: Sequence[tuple[int, ...]]) -> list[bool]:
+        return list(map(isfinite, trials.try_points([_changed(group, trials) for group in groups])))
+
+    return isolate_failures(changed, works)
+
+
+def _changed(instructions: Sequence[int], trials: Trials) -> Point:
+    """Return the point with the second choice of some instructions, and the first one of the others."""
+    return tuple(keys[at in instructions] for at, keys in enumerate(trials.choices))

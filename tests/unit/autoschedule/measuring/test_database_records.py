@@ -13,20 +13,15 @@ from tests.searched_programs import task_of
 from intarsia.autoschedule.measuring import (
     ReplayMeasurer,
     ScheduleDatabase,
-    ScheduleMeasurement,
     best_record,
     measurement_of,
-)
-from intarsia.autoschedule.measuring.database_records import (
-    schedule_candidate,
-    schedule_target,
-    schedule_workload,
 )
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.measure.database import Database, Measurement, MeasureRecord
 from intarsia.measure.measure_result import MeasureError, MeasureResult
+from intarsia.measure.schedules.kernel_workload import kernel_digest, schedule_candidate, schedule_target
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
@@ -39,12 +34,12 @@ TASK = task_of(matmul(16, 16, 16), cores=2)
 STATES = sample_initial_population(TASK, generate_sketches(TASK), 12, Random(4))
 
 
-def worked(*costs: float, at: float = 1000.0) -> ScheduleMeasurement:
+def worked(*costs: float, at: float = 1000.0) -> MeasureResult:
     """A measurement that gave costs."""
-    return ScheduleMeasurement(costs, MeasureError.OK, "", 0.5, 0.25, at)
+    return MeasureResult(costs, MeasureError.OK, "", 0.75, at)
 
 
-FAILED = ScheduleMeasurement((), MeasureError.WRONG_ANSWER, "C[0] is 1, expected 2", 0.5, 0.25, 1003.0)
+FAILED = MeasureResult((), MeasureError.WRONG_ANSWER, "C[0] is 1, expected 2", 0.75, 1003.0)
 
 
 @pytest.fixture
@@ -107,7 +102,7 @@ def test_names_do_not_count(database: Database) -> None:
     best = best_record(kept.records(other))
     assert best is not None
     assert best.task.workload_key == other.workload_key != TASK.workload_key
-    assert schedule_workload(other.dag) == schedule_workload(TASK.dag)
+    assert kernel_digest(other.dag) == kernel_digest(TASK.dag)
 
 
 def test_threads_layouts_and_given_contents_are_apart(database: Database) -> None:
@@ -138,7 +133,7 @@ def test_traces_that_are_no_schedules_are_passed_over(database: Database) -> Non
     kept = ScheduleDatabase(database, HERE)
     kept.keep(TASK, STATES[:1], [worked(0.5)])
     result = MeasureResult((0.1,), MeasureError.OK, "", 0.5, 1000.0)
-    workload, target = schedule_workload(TASK.dag), schedule_target(2)
+    workload, target = kernel_digest(TASK.dag), str(schedule_target(2))
     for host in (HERE.digest, THERE.digest):
         for trace in ('{"layout":1,"steps":[["XX",1]]}', "[]", '{"layout":1}', '{"layout":1,"steps":[3]}'):
             database.commit(MeasureRecord(workload, target, host, "schedule", trace, (Measurement(result),)))
@@ -154,4 +149,4 @@ def test_the_form_of_a_schedule_in_the_database() -> None:
     candidate = schedule_candidate(state, TASK.layout_rewrite_option)
     assert candidate.kind == "schedule"
     assert candidate.text == '{"layout":1,"steps":[["SP",2,0,16,[4],1]]}'
-    assert schedule_target(4) == "native -threads=4"
+    assert str(schedule_target(4)) == "cpu -toolchain=native -threads=4"

@@ -14,14 +14,15 @@ from tests.native_workloads import conv2d_nchw_bn_relu, matmul
 from tests.searched_programs import small_sketches, small_task, task_of
 from tests.unit.measure.quick_testbed import WORKLOAD
 
-from intarsia.autoschedule.measuring import MeasureOptions, PoolMeasurer, RunTiming, ScheduleMeasurement
+from intarsia.autoschedule.measuring import SCHEDULE_LIMITS, PoolMeasurer
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.ir import DType
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
+from intarsia.measure.schedules.kernel_timing import KernelTiming
 from intarsia.measure.testbed import LendingTestbed, LocalTestbed
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
@@ -42,7 +43,7 @@ def sampled(task: SearchTask, count: int, seed: int = 0) -> tuple[LoopState, ...
     return sample_initial_population(task, generate_sketches(task), count, Random(seed))
 
 
-def errors(found: list[ScheduleMeasurement]) -> list[MeasureError]:
+def errors(found: list[MeasureResult]) -> list[MeasureError]:
     """How each ended."""
     return [each.error for each in found]
 
@@ -57,7 +58,7 @@ def test_every_sampled_schedule_is_right_and_has_costs(measurer: PoolMeasurer, n
     states = sample_initial_population(task, small_sketches(name), 6, Random(3))
     found = measurer.measure(task, [LoopState.initial(task.dag), *states])
     assert errors(found) == [MeasureError.OK] * (len(states) + 1), [each.message for each in found]
-    assert all(0 < each.cost < inf and each.build_seconds > 0 and each.run_seconds > 0 for each in found)
+    assert all(0 < each.cost < inf and each.wall_seconds > 0 for each in found)
 
 
 @pytest.mark.slow
@@ -99,7 +100,7 @@ def test_a_fault_costs_its_own_schedule_only(measurer: PoolMeasurer) -> None:
 
 @pytest.mark.slow
 def test_what_hangs_is_ended() -> None:
-    options = MeasureOptions(build_seconds=3.0, run_seconds=3.0)
+    options = replace(SCHEDULE_LIMITS, build_seconds=3.0, run_seconds=3.0)
     init = LoopState.initial(PRODUCT.dag)
     states = [with_fault(init, "C", each) for each in (Fault.BUILD_HANGS, Fault.RUN_HANGS)]
     with PoolMeasurer.open(Isa.host(), options, workers=2, build=build_with_fault) as measurer:
@@ -118,7 +119,7 @@ def test_what_is_no_program_is_not_instantiated(measurer: PoolMeasurer) -> None:
 
 @pytest.mark.slow
 def test_too_much_code_is_not_compiled() -> None:
-    options = MeasureOptions(most_stores=4)
+    options = replace(SCHEDULE_LIMITS, most_stores=4)
     state = LoopState.initial(PRODUCT.dag).unroll("C", "j")
     with PoolMeasurer.open(Isa.host(), options, workers=1) as measurer:
         found = measurer.measure(PRODUCT, [LoopState.initial(PRODUCT.dag), state])
@@ -135,10 +136,11 @@ def test_lent_workers_measure_programs_and_schedules_by_turns() -> None:
         pools = testbed.workers.builders, testbed.workers.runner
         for _ in range(2):
             with PoolMeasurer.open(Isa.host(), lent=testbed.lend_workers()) as measurer:
-                assert (measurer.workers.builders, measurer.workers.runner) == pools
+                workers = measurer.testbed.workers
+                assert (workers.builders, workers.runner) == pools
                 assert errors(measurer.measure(PRODUCT, states)) == [MeasureError.OK] * 2
-                assert measurer.folder.path.exists()
-            assert not measurer.folder.path.exists()
+                assert measurer.testbed.folder.path.exists()
+            assert not measurer.testbed.folder.path.exists()
             (measured,) = testbed.measure([program])
             assert measured.outcome.error is MeasureError.OK
 
@@ -147,7 +149,7 @@ def test_the_best_are_measured_in_turns(measurer: PoolMeasurer) -> None:
     states = sampled(PRODUCT, 4, seed=9)
     found = measurer.remeasure(PRODUCT, states)
     assert errors(found) == [MeasureError.OK] * 4
-    assert [len(each.costs) for each in found] == [7] * 4
+    assert all(7 <= len(each.costs) <= 21 for each in found)
     assert measurer.remeasure(PRODUCT, []) == []
 
 
@@ -159,7 +161,7 @@ def test_calls_can_take_turns_on_copies_of_their_operands(option: LayoutRewriteO
     task = replace(PRODUCT, layout_rewrite_option=option)
     states = sampled(task, 3, seed=5)
     with PoolMeasurer.open(
-        Isa.host(), MeasureOptions(RunTiming(operand_bytes=20_000)), workers=1
+        Isa.host(), replace(SCHEDULE_LIMITS, kernel=KernelTiming(operand_bytes=20_000)), workers=1
     ) as measurer:
         assert errors(measurer.measure(task, states)) == [MeasureError.OK] * 3
         assert errors(measurer.remeasure(task, states)) == [MeasureError.OK] * 3
@@ -183,7 +185,7 @@ def test_a_wrong_one_in_the_turns_has_no_costs(measurer: PoolMeasurer) -> None:
 
 
 def test_each_measurement_is_told_at_once_and_kept_when_measuring_stops(measurer: PoolMeasurer) -> None:
-    told: list[tuple[LoopState, ScheduleMeasurement]] = []
+    told: list[tuple[LoopState, MeasureResult]] = []
     stopping = replace(
         measurer,
         on_measured=(lambda _, states, found: told.extend(zip(states, found, strict=True)),),
@@ -201,12 +203,12 @@ def test_each_measurement_is_told_at_once_and_kept_when_measuring_stops(measurer
 def test_workers_that_are_stopped_say_nothing_of_schedules() -> None:
     hanging = with_fault(LoopState.initial(PRODUCT.dag), "C", Fault.BUILD_HANGS)
     with PoolMeasurer.open(Isa.host(), workers=1, build=build_with_fault) as measurer:
-        sign = measurer.tasks.path_of(PRODUCT) / HANGING
+        folder = measurer.testbed.folder.path / "workloads"
 
         def stop() -> None:
-            while not sign.exists():
+            while not list(folder.glob(f"*/{HANGING}")):
                 time.sleep(0.01)
-            measurer.workers.builders.stop()
+            measurer.testbed.workers.builders.stop()
 
         with ThreadPoolExecutor(1) as other:
             stopped = other.submit(stop)
@@ -228,19 +230,23 @@ def test_given_contents_are_what_kernels_run_on(measurer: PoolMeasurer) -> None:
     task = replace(base, task_inputs={"rows": rows})
     found = measurer.measure(task, [LoopState.initial(dag), LoopState.initial(dag).split("picked", "i", [2])])
     assert errors(found) == [MeasureError.OK] * 2
-    contents = measurer.tasks.path_of(task)
-    assert contents != measurer.tasks.path_of(base)
+    assert measurer.workload(task).digest != measurer.workload(base).digest
 
 
 def test_equal_tasks_are_prepared_once(measurer: PoolMeasurer) -> None:
     again = task_of(matmul(16, 16, 16), cores=2)
-    assert measurer.tasks.path_of(again) == measurer.tasks.path_of(PRODUCT)
-    assert measurer.tasks.path_of(task_of(matmul(16, 16, 16), cores=1)) != measurer.tasks.path_of(PRODUCT)
+    assert measurer.workload(again).digest == measurer.workload(PRODUCT).digest
+    folders = measurer.testbed.folder.path / "workloads"
+    measurer.measure(PRODUCT, [LoopState.initial(PRODUCT.dag)])
+    before = set(folders.iterdir())
+    measurer.measure(again, [LoopState.initial(again.dag)])
+    assert set(folders.iterdir()) == before
 
 
 @pytest.mark.slow
 def test_without_a_reference_result_nothing_is_measured() -> None:
-    options, problem = MeasureOptions(reference_seconds=1e-6), "the reference result of a task cannot be"
+    options = replace(SCHEDULE_LIMITS, reference_seconds=1e-6)
+    problem = "the reference result of a kernel cannot be"
     with (
         PoolMeasurer.open(Isa.host(), options, workers=1) as measurer,
         pytest.raises(ExecutionError, match=problem),

@@ -10,7 +10,6 @@ from tests.searched_programs import task_of
 
 from intarsia.autoschedule.measuring import (
     RecordToFile,
-    ScheduleMeasurement,
     load_records,
     measurement_of,
     read_record_file,
@@ -18,7 +17,7 @@ from intarsia.autoschedule.measuring import (
     save_records,
 )
 from intarsia.autoschedule.measuring.error_numbers import error_number, error_of_number
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import record_to_line
 from intarsia.native.loop_state.steps import STEPS
@@ -27,7 +26,7 @@ from intarsia.support.errors import DatabaseError, OutputError
 
 TASK = task_of(matmul(16, 16, 16))
 INIT = LoopState.initial(TASK.dag)
-WORKED = ScheduleMeasurement((0.25, 0.5, 0.125), MeasureError.OK, "", 0.5, 0.25, 1600000000.75)
+WORKED = MeasureResult((0.25, 0.5, 0.125), MeasureError.OK, "", 0.75, 1600000000.75)
 TVM_LINES = (
     "# written by auto_scheduler",
     r'{"i": [["[\"matmul\", 16, 16, 16]", "llvm -keys=cpu -mcpu=skylake-avx512", [4, 64, 64, 0, 0, 0, 0, 0], '
@@ -71,7 +70,7 @@ def test_every_kind_of_step_comes_back(tmp_path: Path) -> None:
 
 def test_measurements_come_back_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
-    failed = ScheduleMeasurement((), MeasureError.RUN_TIMEOUT, "it hung", 0.5, 10.0, 1600000001.0)
+    failed = MeasureResult((), MeasureError.RUN_TIMEOUT, "it hung", 10.5, 1600000001.0)
     states = [INIT, INIT.split("C", "i", [4])]
     write = RecordToFile(path)
     write(TASK, states[:1], [WORKED])
@@ -79,11 +78,11 @@ def test_measurements_come_back_from_a_file(tmp_path: Path) -> None:
     first, second = load_records(path)
     assert first.task == TASK.record_task
     assert [each.steps for each in (first, second)] == [each.transform_steps for each in states]
-    assert measurement_of(first) == ScheduleMeasurement(
-        WORKED.costs, MeasureError.OK, run_seconds=0.75, timestamp=1600000000.0
+    assert measurement_of(first) == MeasureResult(
+        WORKED.costs, MeasureError.OK, wall_seconds=0.75, timestamp=1600000000.0
     )
-    assert measurement_of(second) == ScheduleMeasurement(
-        (), MeasureError.RUN_TIMEOUT, run_seconds=10.5, timestamp=1600000001.0
+    assert measurement_of(second) == MeasureResult(
+        (), MeasureError.RUN_TIMEOUT, wall_seconds=10.5, timestamp=1600000001.0
     )
     assert measurement_of(second).cost == inf
     assert json.loads(path.read_text().splitlines()[1])["r"] == [[1e10], 7, 10.5, 1600000001]

@@ -11,13 +11,12 @@ from intarsia.autoschedule.measuring import (
     PoolMeasurer,
     RecordToFile,
     ReplayMeasurer,
-    ScheduleMeasurement,
     load_records,
     record_of,
 )
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.lowering import infer_bound
@@ -26,9 +25,9 @@ TASK = task_of(matmul(16, 16, 16), cores=1)
 STATES = sample_initial_population(TASK, generate_sketches(TASK), 5, Random(2))
 
 
-def worked(*costs: float) -> ScheduleMeasurement:
+def worked(*costs: float) -> MeasureResult:
     """A measurement as it comes back from a log."""
-    return ScheduleMeasurement(costs, MeasureError.OK, run_seconds=0.5, timestamp=1600000000.0)
+    return MeasureResult(costs, MeasureError.OK, wall_seconds=0.5, timestamp=1600000000.0)
 
 
 def test_the_log_of_a_run_gives_the_same_costs(measurer: PoolMeasurer, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.native_workloads import matmul
@@ -12,16 +11,14 @@ from tests.searched_programs import random_programs, small_task, task_of
 from tests.unit.autoschedule.measuring.test_database_records import STATES, TASK, worked
 
 from intarsia.autoschedule.measuring import ScheduleDatabase
-from intarsia.autoschedule.measuring.build_schedule import build_schedule
-from intarsia.autoschedule.measuring.code_size import stores_when_unrolled
-from intarsia.autoschedule.measuring.database_records import schedule_workload
-from intarsia.autoschedule.measuring.schedule_kernel import compile_schedule
-from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_log import samples_name
 from intarsia.ir import GlobalVar, IRModule
 from intarsia.measure.database import Database
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.schedules.build_schedule import compile_steps
+from intarsia.measure.schedules.code_size import stores_when_unrolled
+from intarsia.measure.schedules.kernel_workload import KernelWorkload, kernel_digest
+from intarsia.measure.schedules.schedule_kernel import ScheduleKernel, compile_schedule
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
@@ -48,7 +45,7 @@ def test_measurements_are_found_under_the_settings_that_they_were_made_under(dat
     assert here.records(TASK) == ()
     here.keep(TASK, STATES[2:3], [worked(0.3)])
     assert (len(here.records(TASK)), len(there.records(TASK))) == (1, 2)
-    assert database.records_of(schedule_workload(TASK.dag))  # the key of the default settings
+    assert database.records_of(kernel_digest(TASK.dag))  # the key of the default settings
 
 
 def test_the_history_of_the_default_settings_keeps_its_keys(database: Database) -> None:
@@ -71,20 +68,19 @@ def test_the_cost_model_learns_from_schedules_under_its_own_settings() -> None:
 )
 def test_a_worker_builds_under_the_settings_of_the_task(tmp_path: Path, context: PassContext) -> None:
     task = task_of(matmul(8, 8, 8))
-    plain = TaskFolder.write(tmp_path / "plain", task, Isa.host())
+    plain = KernelWorkload(task.dag, Isa.host()).write(tmp_path)
     with context:
-        changed = TaskFolder.write(tmp_path / "changed", task, Isa.host())
-    built = [build_schedule(folder.path, []) for folder in (plain, changed)]
-    assert [each.outcome.error for each in built] == [MeasureError.OK] * 2
-    first, second = (code(each.kernel) for each in built)
+        changed = KernelWorkload(task.dag, Isa.host()).write(tmp_path)
+    built = [compile_steps(folder.path, [], task.layout_rewrite_option) for folder in (plain, changed)]
+    first, second = map(code, built)
     assert first != second
     chosen = with_state(task.dag, LoopState.initial(task.dag), task.layout_rewrite_option)
     assert second == code(compile_schedule(chosen, Isa.host(), context=context))
 
 
-def code(built: Any) -> bytes:
-    object_code: bytes = built.kernel.object_code
-    return object_code
+def code(built: object) -> bytes:
+    assert isinstance(built, ScheduleKernel)
+    return built.kernel.object_code
 
 
 def test_the_size_of_code_is_that_under_the_context() -> None:

@@ -6,9 +6,9 @@ from tests.native_workloads import matmul
 from tests.schedule_measurers import FakeMeasurer, draft_seconds
 from tests.searched_programs import task_of
 
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import EmptyPolicy, SearchPolicy, TuningOptions
 from intarsia.autoschedule.task import HardwareParams, SearchTask, register_workload
+from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.target.target import Target
 
@@ -38,9 +38,7 @@ def test_one_trial_measures_nothing(trials: int) -> None:
 def test_the_loops_are_measured_as_often_as_there_are_trials() -> None:
     measurer, told = FakeMeasurer(), list[int]()
 
-    def on_measured(
-        task: SearchTask, states: Sequence[LoopState], results: Sequence[ScheduleMeasurement]
-    ) -> None:
+    def on_measured(task: SearchTask, states: Sequence[LoopState], results: Sequence[MeasureResult]) -> None:
         assert task is TASK
         assert len(states) == len(results)
         told.append(len(states))

@@ -22,7 +22,6 @@ from intarsia.autoschedule.cost_model import (
 from intarsia.autoschedule.measuring import (
     RecordToFile,
     ReplayMeasurer,
-    ScheduleMeasurement,
     ScheduleMeasurer,
     load_records,
 )
@@ -31,6 +30,7 @@ from intarsia.autoschedule.population import replay_program
 from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, TaskScheduler
 from intarsia.autoschedule.sketch import CustomSketchRule, generate_sketches
 from intarsia.autoschedule.task import SearchTask
+from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record, RecordResult
 
@@ -291,7 +291,7 @@ def test_the_model_learns_after_measuring_and_before_the_next_search() -> None:
             return super().predict(task, states)
 
     class Measurer(FakeMeasurer):
-        def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+        def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
             events.append("measure")
             return super().measure(task, states)
 
@@ -305,9 +305,7 @@ def test_the_model_learns_after_measuring_and_before_the_next_search() -> None:
 def test_what_was_measured_is_told() -> None:
     told: list[tuple[LoopState, float]] = []
 
-    def on_measured(
-        task: SearchTask, states: Sequence[LoopState], results: Sequence[ScheduleMeasurement]
-    ) -> None:
+    def on_measured(task: SearchTask, states: Sequence[LoopState], results: Sequence[MeasureResult]) -> None:
         told.extend(zip(states, (each.cost for each in results), strict=True))
 
     measurer = FakeMeasurer()

@@ -14,7 +14,6 @@ from tests.schedule_measurers import FakeMeasurer, draft_seconds, failing
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.features import Machine
 from intarsia.autoschedule.measuring import best_record
-from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.task import SearchTask
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
@@ -23,7 +22,7 @@ from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
 from intarsia.autoschedule.tuning.search_schedules import NO_TIME, TOO_SMALL, ScheduleSearch, search_schedules
 from intarsia.ir import DType
 from intarsia.measure.database import Database
-from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
@@ -337,7 +336,7 @@ def test_a_kernel_without_a_reference_result_stays_as_it_is() -> None:
     broken, fine = kernel(32), kernel(16)
 
     class Measurer(FakeMeasurer):
-        def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
+        def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[MeasureResult]:
             if task is broken.task:
                 raise ExecutionError("the reference result of a task cannot be computed")
             return super().measure(task, states)

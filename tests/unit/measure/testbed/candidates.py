@@ -10,7 +10,7 @@ from intarsia.ir import Constant, Function, IRModule
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.testbed import Measured
-from intarsia.measure.testbed.local import TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.target import Target

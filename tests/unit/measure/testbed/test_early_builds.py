@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 from tests.unit.measure.hazards import bad_to_build, bad_to_run
@@ -15,7 +16,6 @@ from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import EarlyBuilder, LocalTestbed
-from intarsia.measure.workload_folder import WorkloadFolder
 
 pytestmark = pytest.mark.processes
 
@@ -35,7 +35,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[MeasureInput]:
     submitted: list[MeasureInput] = []
     submit = Builder.submit
 
-    def recorded(self: Builder, measured: MeasureInput, workload: WorkloadFolder) -> Future[Outcome]:
+    def recorded(self: Builder, measured: MeasureInput, workload: Path) -> Future[Outcome]:
         submitted.append(measured)
         return submit(self, measured, workload)
 

@@ -21,6 +21,7 @@ from intarsia.measure.race.racing import race
 from intarsia.measure.race.result import Dropped, DropReason, RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import LocalTestbed, Measured
+from intarsia.measure.worker_calls import AnyInput
 from intarsia.support.errors import VerificationError
 from intarsia.target import Host, Target
 from intarsia.tune.contest.candidate_record import Status
@@ -56,7 +57,7 @@ class PlannedTestbed(LocalTestbed):
         for item in inputs:
             yield Measured(item, Outcome(MeasureError.OK, "", (1.0,) * 6), 1.0)
 
-    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+    def race(self, racers: Mapping[str, AnyInput], limits: RaceLimits) -> Raced:
         self.policies.append(limits.policy)
         entered = tuple(each for each in self.planned if each.name in racers)
         rounds = max(len(each.samples) for each in entered)
@@ -145,7 +146,7 @@ class FallingTestbed(LocalTestbed):
             seconds = self.alone[next(name for name, known in ENTRANTS.items() if known is item)]
             yield Measured(item, Outcome(MeasureError.OK, "", (seconds,) * 6), 1.0)
 
-    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+    def race(self, racers: Mapping[str, AnyInput], limits: RaceLimits) -> Raced:
         self.races.append(set(racers))
         best = min(self.alone[name] for name in racers)
         candidates = tuple(

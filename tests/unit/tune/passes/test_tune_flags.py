@@ -15,7 +15,8 @@ from tests.tuning_passes import CostTable
 from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target, TargetOption

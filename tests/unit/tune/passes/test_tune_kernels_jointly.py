@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -110,6 +111,57 @@ def test_without_times_of_kernels_each_kernel_has_one_question() -> None:
     best = THREADS_THEN_BORDERS.tune(Trace(given()), ctx)
     assert {step.decision for step in best.steps} == {AS_IT_IS}
     assert len(best.steps) == len(keys())
+
+
+@dataclass
+class PlantedFailure(LikedDecisions):
+    """One decision fails, in one of the ways in which candidates do.
+
+    Attributes:
+        bad: Key of the kernel, and the text of the decision.
+        is_built: Whether the program with it is built, and its kernels run: then its results are wrong.
+    """
+
+    bad: tuple[str, str] = ("", "")
+    is_built: bool = False
+
+    def __post_init__(self) -> None:
+        self.cost = lambda mod: math.inf if self.fails(mod) else sum(self.seconds(mod))
+
+    def fails(self, mod: IRModule) -> bool:
+        key, text = self.bad
+        return decided(mod).get(key) == text
+
+    def time_kernels(self, candidates: Sequence[Trace], groups: Sequence[str]) -> list[tuple[float, ...]]:
+        times = super().time_kernels(candidates, groups)
+        nothing = (math.inf,) * len(groups)
+        return [
+            nothing if self.fails(candidate.out_mod) and not self.is_built else seconds
+            for candidate, seconds in zip(candidates, times, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("is_built", [False, True], ids=["does not run", "wrong results"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_failing_choice_of_a_kernel_costs_the_others_nothing(place: int, is_built: bool) -> None:
+    kernels = keys()[1:]
+    liked = dict.fromkeys(kernels, "threads=1")
+    table = PlantedFailure(liked=liked, bad=(kernels[place], "threads=1"), is_built=is_built)
+    best = TuneKernelsJointly(passes=(TuneKernelThreads(),)).tune(Trace(given()), TuningContext(table))
+    assert decided(best.out_mod) == {kernels[1 - place]: "threads=1"}
+    assert not best.has_failed
+
+
+def test_a_choice_that_fails_is_named_and_not_tried_again() -> None:
+    _, first, second = keys()
+    table = PlantedFailure(liked={first: "threads=1", second: "threads=1"}, bad=(first, "threads=1"))
+    ctx = TuningContext(table)
+    TuneKernelsJointly(passes=(TuneKernelThreads(),)).tune(Trace(given()), ctx)
+    (failed,) = [child.name for child in ctx.node.children if child.name.startswith("failed")]
+    labels = {group.key: group.label for group in kernel_groups(given())}
+    assert failed == f"failed: threads of {labels[first]}: one"
+    alone = [program for programs in table.built for program in programs if program == {first: "threads=1"}]
+    assert len(alone) == 1
 
 
 @pytest.mark.processes

@@ -16,7 +16,8 @@ from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target

@@ -19,7 +19,8 @@ from intarsia.ir import DType, Function, IRModule, TensorType, Var, structural_d
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.limits import TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.passes import FoldConstant, InferType

@@ -59,3 +59,25 @@ def test_without_alternatives_the_start_is_the_result() -> None:
 def test_a_gain_is_a_share() -> None:
     with pytest.raises(UsageError, match=r"the least gain is 1"):
         Prefixes(least_gain=1.0)
+
+
+@pytest.mark.parametrize("bad", range(8))
+def test_one_choice_that_fails_costs_itself_only(bad: int) -> None:
+    """The others are taken, however far in front the bad one stands."""
+    at = bad + (bad > 0)
+    asked = trials(lambda point: inf if point[at] == "1" else 10.0 - point.count("1"))
+    best = Prefixes().search(asked)
+    assert best.count("1") == 7
+    assert best[at] == "0"
+    assert len(asked.costs) <= 5 + 10 + 3, "prefixes, at most 10 trials to find it, and prefixes again"
+
+
+def test_two_choices_that_fail_are_both_left_out() -> None:
+    asked = trials(lambda point: inf if "1" in {point[0], point[5]} else 10.0 - point.count("1"))
+    assert Prefixes().search(asked).count("1") == 6
+
+
+def test_nothing_is_looked_for_beyond_the_limits() -> None:
+    asked = trials(lambda point: inf if point[0] == "1" else 10.0 - point.count("1"), limit=5)
+    assert Prefixes().search(asked) == asked.start
+    assert len(asked.costs) == 5

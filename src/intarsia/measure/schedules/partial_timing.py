@@ -7,8 +7,8 @@ from math import inf
 from time import perf_counter
 from typing import Final
 
-from intarsia.autoschedule.measuring.loaded_schedule import LoadedSchedule
-from intarsia.autoschedule.measuring.measure_options import RunTiming
+from intarsia.measure.schedules.kernel_timing import KernelTiming
+from intarsia.measure.schedules.loaded_schedule import LoadedSchedule
 from intarsia.native.execution.partial_loops import PartialLoops
 
 _PART_SECONDS: Final = 0.002
@@ -21,7 +21,7 @@ _MOST_PARTS: Final = 64
 def estimate_whole(
     loaded: LoadedSchedule,
     best_seconds: float,
-    timing: RunTiming,
+    timing: KernelTiming,
     clock: Callable[[], float] = perf_counter,
 ) -> float:
     """Return a low estimate of the seconds of a call from parts of its parallel loops; 0 if there is none.
@@ -34,7 +34,7 @@ def estimate_whole(
         timing: Timing options; only long calls are estimated.
         clock: Clock in seconds.
     """
-    if not loaded.task.is_divisible or not timing.max_seconds < best_seconds < inf:
+    if not loaded.task.is_divisible or not timing.policy.max_seconds < best_seconds < inf:
         return 0.0
     parts = min(_MOST_PARTS, int(best_seconds / _PART_SECONDS))
     if parts < _LEAST_PARTS:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from intarsia.autoschedule.measuring.measure_options import RunTiming
+from intarsia.measure.schedules.kernel_timing import KernelTiming
 from intarsia.measure.timing.clock import MONOTONIC_CLOCK, Clock
 from intarsia.measure.timing.timing import MAX_CALLS, TimingPolicy, take_sample, take_samples
 
@@ -19,7 +19,7 @@ def time_run(
     function: Callable[[], object],
     first_seconds: float,
     best_seconds: float,
-    timing: RunTiming,
+    timing: KernelTiming,
     clock: Clock = MONOTONIC_CLOCK,
 ) -> tuple[float, ...]:
     """Return the seconds of a call, a number for each sample; a single number for a hopelessly slow schedule.
@@ -32,7 +32,7 @@ def time_run(
         clock: Clock in seconds.
     """
     limit = timing.hopeless_ratio * best_seconds
-    if min(first_seconds, best_seconds) > timing.max_seconds:
+    if min(first_seconds, best_seconds) > timing.policy.max_seconds:
         # One call is longer than all samples of a short kernel: two of them show which schedule is slower.
         limit = timing.clear_ratio * best_seconds
     if first_seconds > max(_COLD_RATIO * limit, _LONG_SECONDS):
@@ -41,7 +41,7 @@ def time_run(
     typical = take_sample(function, 1, TimingPolicy(min_repeat_seconds=0.0), clock)
     if min(first_seconds, typical.seconds) > limit:  # twice, so that no disturbance of one call decides
         return (min(first_seconds, typical.seconds),)
-    is_long = typical.seconds >= timing.sample_seconds and not timing.flush_cache
-    calls = min(MAX_CALLS, max(1, math.ceil(timing.sample_seconds / typical.seconds)))
+    is_long = typical.seconds >= timing.policy.min_repeat_seconds and not timing.policy.flush_cache
+    calls = min(MAX_CALLS, max(1, math.ceil(timing.policy.min_repeat_seconds / typical.seconds)))
     samples = take_samples(function, calls, timing.policy, clock, start, [typical] if is_long else ())
     return tuple(sample.seconds for sample in samples)

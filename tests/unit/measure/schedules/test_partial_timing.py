@@ -9,13 +9,14 @@ from typing import cast
 
 import pytest
 
-from intarsia.autoschedule.measuring.loaded_schedule import LoadedSchedule
-from intarsia.autoschedule.measuring.measure_options import RunTiming
-from intarsia.autoschedule.measuring.partial_timing import estimate_whole
+from intarsia.measure.schedules.kernel_timing import KernelTiming
+from intarsia.measure.schedules.loaded_schedule import LoadedSchedule
+from intarsia.measure.schedules.partial_timing import estimate_whole
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.native.execution.partial_loops import PartialLoops
 from intarsia.native.execution.thread_pool import ThreadPool
 
-TIMING = RunTiming(max_seconds=0.01, clear_ratio=1.5)
+TIMING = KernelTiming(TimingPolicy(min_repeats=3, max_seconds=0.01), clear_ratio=1.5)
 
 
 class Loaded:

@@ -1,4 +1,4 @@
-"""Store tasks in folders that worker processes read."""
+"""Store the computations of kernels in folders that worker processes read."""
 
 from __future__ import annotations
 
@@ -7,51 +7,44 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy.typing as npt
 
-from intarsia.autoschedule.measuring.reference_result import gate_of, reference_result
-from intarsia.autoschedule.measuring.task_contents import task_contents
-from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.arrays.array_files import read_arrays, write_arrays
 from intarsia.measure.judge.gate import Gate
+from intarsia.measure.schedules.reference_result import gate_of, reference_result
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
 from intarsia.support.files import write_atomically
 from intarsia.transform import PassSettings
 
 Array = npt.NDArray[Any]
 
-_PROGRAM: Final = "task.pickle"
+_PROGRAM: Final = "kernel.pickle"
 _GIVEN: Final = "given"
 _EXPECTED: Final = "expected"
 _KEPT: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TaskProgram:
+class KernelProgram:
     """The computation that workers build schedules for.
 
     Attributes:
         dag: The computation.
         isa: Instruction set of the code.
-        threads: Number of threads that run it.
-        option: Layout rewrite option for placeholders whose layout is free.
         settings: Settings of the passes on loops.
     """
 
     dag: ComputeDAG
     isa: Isa
-    threads: int
-    option: LayoutRewriteOption
     settings: PassSettings
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFolder:
-    """The folder of a task, from which workers read it.
+class KernelFolder:
+    """The folder of a kernel's computation, from which workers read it.
 
     Attributes:
         path: The folder.
@@ -60,28 +53,21 @@ class TaskFolder:
     path: Path
 
     @classmethod
-    def write(
-        cls, path: Path, task: SearchTask, isa: Isa, seed: int = 0, settings: PassSettings | None = None
-    ) -> TaskFolder:
-        """Write a task with the contents of its placeholders; `add_reference` comes next.
+    def write(cls, path: Path, program: KernelProgram, contents: Mapping[str, Array]) -> Self:
+        """Write a computation with the contents of its placeholders; `add_reference` comes next.
 
         Args:
             path: Folder that does not exist yet.
-            task: The task.
-            isa: Instruction set of the code.
-            seed: Seed of random contents.
-            settings: Settings of the passes on loops; default: those of this thread.
+            program: The computation.
+            contents: Contents of its placeholders by name.
 
         Raises:
             OutputError: The folder cannot be written.
         """
-        settings = PassSettings.current() if settings is None else settings
-        threads, option = task.hardware.num_cores, task.layout_rewrite_option
-        program = TaskProgram(task.dag, isa, threads, option, settings)
         with write_atomically(path) as temporary:
             temporary.mkdir()
             (temporary / _PROGRAM).write_bytes(pickle.dumps(program, protocol=5))
-            write_arrays(temporary, _GIVEN, task_contents(task, seed))
+            write_arrays(temporary, _GIVEN, contents)
         return cls(path)
 
     def add_reference(self) -> None:
@@ -94,7 +80,7 @@ class TaskFolder:
         program = self.program()
         write_arrays(self.path, _EXPECTED, reference_result(program.dag, self.contents(), program.isa))
 
-    def program(self) -> TaskProgram:
+    def program(self) -> KernelProgram:
         """Return the stored computation; it is read once in each process."""
         return _program(self.path)
 
@@ -108,11 +94,11 @@ class TaskFolder:
 
 
 @functools.lru_cache(_KEPT)
-def _program(path: Path) -> TaskProgram:
-    program: TaskProgram = pickle.loads((path / _PROGRAM).read_bytes())  # noqa: S301 -- written by the parent
+def _program(path: Path) -> KernelProgram:
+    program: KernelProgram = pickle.loads((path / _PROGRAM).read_bytes())  # noqa: S301 -- written by the parent
     return program
 
 
-def add_reference(path: Path) -> None:
-    """Add the reference result to the task in a folder; a worker calls it."""
-    TaskFolder(path).add_reference()
+def add_kernel_reference(path: Path) -> None:
+    """Add the reference result to the computation in a folder; a worker calls it."""
+    KernelFolder(path).add_reference()

@@ -5,11 +5,11 @@ from random import Random
 import pytest
 from tests.searched_programs import random_programs, small_task
 
-from intarsia.autoschedule.measuring.code_size import stores_when_unrolled
-from intarsia.autoschedule.measuring.schedule_kernel import compile_schedule
 from intarsia.ir import GlobalVar, IRModule
 from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Store
+from intarsia.measure.schedules.code_size import stores_when_unrolled
+from intarsia.measure.schedules.schedule_kernel import compile_schedule
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
 from intarsia.native.tir.unroll_loop import UnrollLoop

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from intarsia.autoschedule.measuring.loaded_task import GuardedOutput, LoadedTask
 from intarsia.measure.judge.difference import sure_limit
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.schedules.loaded_task import GuardedOutput, LoadedTask
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.support.aligned_memory import ALIGNMENT
 

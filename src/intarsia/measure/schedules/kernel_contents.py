@@ -1,14 +1,14 @@
-"""Generate the contents of a task's placeholders, on which its kernels are run."""
+"""Generate the contents of a computation's placeholders, on which its kernels are run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.autoschedule.task import SearchTask
 from intarsia.ir import DType
 from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import Load, Scalar
@@ -21,23 +21,26 @@ _INTEGERS: Final = 8
 """Upper limit (exclusive) of random integers; it is less where they index a shorter axis."""
 
 
-def task_contents(task: SearchTask, seed: int = 0) -> dict[str, Array]:
-    """Return arrays for all placeholders of a task, by name.
+def kernel_contents(
+    dag: ComputeDAG, given: Mapping[str, Array] = MappingProxyType({}), seed: int = 0
+) -> dict[str, Array]:
+    """Return arrays for all placeholders of a computation, by name.
 
-    Arrays given with the task are used. Other floats are standard normal, booleans are true half of the time,
-    and integers are from 0 to 7, or less where they index a shorter axis.
+    Other floats than the given ones are standard normal, booleans are true half of the time, and integers are
+    from 0 to 7, or less where they index a shorter axis.
 
     Args:
-        task: The task.
+        dag: The computation.
+        given: Contents of some placeholders by name.
         seed: Seed; equal seeds give equal arrays in every process.
     """
     generator = np.random.default_rng(seed)
-    below = min(_INTEGERS, smallest_indexed(task.dag))
+    below = min(_INTEGERS, smallest_indexed(dag))
     arrays = {
         tensor.buffer.name: _random(tensor.shape, tensor.dtype, below, generator)
-        for tensor in task.dag.placeholders
+        for tensor in dag.placeholders
     }
-    return arrays | dict(task.task_inputs)
+    return arrays | dict(given)
 
 
 def smallest_indexed(dag: ComputeDAG) -> int:

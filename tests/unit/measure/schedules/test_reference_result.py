@@ -7,17 +7,17 @@ import pytest
 from tests.native_workloads import WORKLOADS, argmax_nm, double_matmul, matmul, softmax_nm
 from tests.searched_programs import task_of
 
-from intarsia.autoschedule.measuring.loaded_task import GuardedOutput
-from intarsia.autoschedule.measuring.reference_result import (
+from intarsia.ir import DType
+from intarsia.measure.judge.tolerance import EXACT, tolerance_for
+from intarsia.measure.schedules.kernel_contents import kernel_contents, smallest_indexed
+from intarsia.measure.schedules.kernel_workload import KernelWorkload
+from intarsia.measure.schedules.loaded_task import GuardedOutput
+from intarsia.measure.schedules.reference_result import (
     gate_of,
     longest_sum,
     reference_result,
     sums_in_a_row,
 )
-from intarsia.autoschedule.measuring.task_contents import smallest_indexed, task_contents
-from intarsia.autoschedule.measuring.task_folder import TaskFolder
-from intarsia.ir import DType
-from intarsia.measure.judge.tolerance import EXACT, tolerance_for
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.lowering import lower_naive
@@ -29,7 +29,7 @@ from intarsia.native.tir import interpret
 @pytest.mark.parametrize("name", list(WORKLOADS))
 def test_the_reference_is_what_the_loops_say(name: str) -> None:
     task = task_of(WORKLOADS[name]())
-    contents = task_contents(task)
+    contents = kernel_contents(task.dag)
     found = reference_result(task.dag, contents, Isa.host())
     function = lower_naive(task.dag.outputs)
     arrays = {p.name: np.zeros(p.shape, p.dtype.numpy) for p in function.params} | contents
@@ -63,8 +63,8 @@ def test_what_is_rounded_to_few_bits_may_be_off_by_one() -> None:
 
 
 def test_random_contents_are_those_of_the_seed() -> None:
-    task = task_of(matmul(4, 4, 4))
-    one, same, other = task_contents(task, 1), task_contents(task, 1), task_contents(task, 2)
+    dag = ComputeDAG(matmul(4, 4, 4))
+    one, same, other = (kernel_contents(dag, seed=seed) for seed in (1, 1, 2))
     assert set(one) == {"A", "B"}
     assert all(np.array_equal(one[name], same[name]) for name in one)
     assert not np.array_equal(one["A"], other["A"])
@@ -82,7 +82,7 @@ def test_random_numbers_index_what_is_there() -> None:
         )
     )
     assert smallest_indexed(dag) == 3
-    contents = task_contents(task_of(dag.tensors))
+    contents = kernel_contents(dag)
     assert set(np.unique(contents["rows"])) == {0, 1, 2}
     assert set(np.unique(contents["flags"])) == {False, True}
 
@@ -111,11 +111,10 @@ def test_a_scalar_is_spoilt_too() -> None:
 
 
 def test_a_folder_has_all_that_workers_need(tmp_path: Path) -> None:
-    task = task_of(matmul(8, 8, 8))
-    folder = TaskFolder.write(tmp_path / "task", task, Isa.host(), seed=3)
+    dag = ComputeDAG(matmul(8, 8, 8))
+    folder = KernelWorkload(dag, Isa.host()).write(tmp_path, seed=3)
     folder.add_reference()
-    assert str(folder.program().dag) == str(task.dag)
-    assert folder.program().option is task.layout_rewrite_option
+    assert str(folder.program().dag) == str(dag)
     contents = folder.contents()
     expected = contents["A"].astype(np.float64) @ contents["B"].astype(np.float64)
     assert folder.gate().check([expected.astype(np.float32)]).passed

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Self
 
-from intarsia.autoschedule.measuring.loaded_task import LoadedTask
-from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.schedules.loaded_task import LoadedTask
+from intarsia.measure.schedules.schedule_kernel import ScheduleKernel
 from intarsia.native.execution.call_table import CallTable, KernelCall
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.partial_loops import PartialLoops
+from intarsia.support.closed_on_exit import ClosedOnExit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoadedSchedule:
+class LoadedSchedule(ClosedOnExit):
     """A kernel in memory, with the arrays of its task; as a context manager it frees its code on exit.
 
     Attributes:
@@ -54,8 +56,12 @@ class LoadedSchedule:
         tables = cycle([CallTable((KernelCall(function, (*operands, *outputs)),)) for operands in sets])
         return cls(task, function, lambda: next(tables).run(task.pool), lambda part: next(tables).run(part))
 
-    def __enter__(self) -> Self:
-        return self
+    def checked_call(self) -> Outcome:
+        """Run the kernel once, and compare its results with the reference."""
+        self.task.spoil_outputs()
+        self.call()
+        return self.task.check_outputs()
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Free the code."""
         self.function.code.unload()

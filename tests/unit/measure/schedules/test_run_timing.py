@@ -5,16 +5,19 @@ from math import inf
 import pytest
 from tests.fake_clock import FakeClock
 
-from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
-from intarsia.autoschedule.measuring.run_timing import time_run
+from intarsia.measure.schedules.kernel_timing import KernelTiming
+from intarsia.measure.schedules.run_timing import time_run
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.support.errors import UsageError
 
 MS = 1_000_000
-TIMING = RunTiming(repeats=8, min_repeats=3, sample_seconds=0.001, max_seconds=0.01, hopeless_ratio=3.0)
+TIMING = KernelTiming(
+    TimingPolicy(repeats=8, min_repeats=3, min_repeat_seconds=0.001, max_seconds=0.01), hopeless_ratio=3.0
+)
 
 
 def timed(
-    cost: int, first: float, best: float = inf, timing: RunTiming = TIMING
+    cost: int, first: float, best: float = inf, timing: KernelTiming = TIMING
 ) -> tuple[tuple[float, ...], int]:
     """What a function of constant cost in nanoseconds gives, and how often it was called."""
     clock, calls = FakeClock(), 0
@@ -76,7 +79,10 @@ def test_a_short_first_call_proves_nothing() -> None:
 
 
 def test_with_emptied_caches_each_sample_is_one_call() -> None:
-    timing = RunTiming(repeats=4, min_repeats=2, sample_seconds=0.5, max_seconds=0.01, flush_cache=True)
+    policy = TimingPolicy(
+        repeats=4, min_repeats=2, min_repeat_seconds=0.5, max_seconds=0.01, flush_cache=True
+    )
+    timing = KernelTiming(policy)
     costs, calls = timed(MS, first=0.001, timing=timing)
     assert costs == pytest.approx([0.001] * 4)
     assert calls == 5
@@ -85,20 +91,13 @@ def test_with_emptied_caches_each_sample_is_one_call() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"repeats": 2}, "repeats = 2 and min_repeats = 3; expected 1 <= min_repeats <= repeats"),
-        ({"sample_seconds": -1.0}, "sample_seconds is -1.0; expected a finite number of at least 0"),
-        ({"max_seconds": inf}, "max_seconds is inf; expected a finite number of at least 0"),
+        ({"operand_bytes": -1}, "operand_bytes is -1; expected at least 0"),
+        ({"clear_ratio": 0.5}, "clear_ratio is 0.5; expected a number above 1"),
         ({"hopeless_ratio": 1.0}, "hopeless_ratio is 1.0; expected a number above 1"),
     ],
-    ids=["repeats", "sample_seconds", "max_seconds", "hopeless_ratio"],
+    ids=["operand_bytes", "clear_ratio", "hopeless_ratio"],
 )
 def test_numbers_that_make_no_sense_are_refused(changes: dict[str, float], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        RunTiming(**changes)  # type: ignore[arg-type]  # numbers of either kind
+        KernelTiming(**changes)  # type: ignore[arg-type]  # numbers of either kind
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("name", ["build_seconds", "run_seconds", "reference_seconds", "batch"])
-def test_limits_are_above_0(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is 0; expected a number above 0"):
-        MeasureOptions(**{name: 0})  # type: ignore[arg-type]  # as above

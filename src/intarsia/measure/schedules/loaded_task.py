@@ -1,4 +1,4 @@
-"""Load a task in the process that runs its kernels: its arrays and its reference result."""
+"""Load a kernel's computation in the process that runs it: its arrays and its reference result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.judge.difference import is_surely_within, sure_limit
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.schedules.kernel_folder import KernelFolder
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.packing import Packing
 from intarsia.native.te import ComputeOp
@@ -64,7 +64,7 @@ class GuardedOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedTask:
-    """A task with its arrays.
+    """A computation with its arrays.
 
     Attributes:
         contents: Aligned contents of the placeholders by name.
@@ -88,8 +88,8 @@ class LoadedTask:
     is_divisible: bool = False
 
     @classmethod
-    def of_folder(cls, folder: TaskFolder) -> Self:
-        """Load the task of a folder that has a reference result."""
+    def of_folder(cls, folder: KernelFolder, threads: int) -> Self:
+        """Load the computation of a folder that has a reference result, to run on a number of threads."""
         gate = folder.gate()
         contents = {name: aligned_array(np.array(array)) for name, array in folder.contents().items()}
         pairs = zip(gate.names, gate.expected, strict=True)
@@ -102,7 +102,7 @@ class LoadedTask:
         is_divisible = all(
             dtype.is_float for op in program.dag.ops if isinstance(op, ComputeOp) for dtype in op.dtypes
         )
-        return cls(contents, outputs, gate, _pool(program.threads), limits=limits, is_divisible=is_divisible)
+        return cls(contents, outputs, gate, _pool(threads), limits=limits, is_divisible=is_divisible)
 
     def packed_contents(self, packing: Packing) -> Array:
         """Return the contents of a placeholder in the packed layout that a schedule reads."""
@@ -162,9 +162,9 @@ class LoadedTask:
 
 
 @functools.lru_cache(_KEPT_TASKS)
-def loaded_task(path: Path) -> LoadedTask:
-    """Return the task of a folder; it is read once in each process."""
-    return LoadedTask.of_folder(TaskFolder(path))
+def loaded_task(path: Path, threads: int) -> LoadedTask:
+    """Return the computation of a folder, to run on a number of threads; it is read once in each process."""
+    return LoadedTask.of_folder(KernelFolder(path), threads)
 
 
 @functools.cache
