@@ -8,6 +8,7 @@ from typing import Final
 
 from intarsia.ir import Call, DType, Function
 from intarsia.native.graph.bfloat_region import with_bfloat_steps
+from intarsia.native.graph.block_region import with_block_steps
 from intarsia.native.graph.blocked_steps import read_plain
 from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.convolution_algorithm import (
@@ -86,7 +87,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     lanes = _lanes(isa, chosen)
     of_bytes = _is_transformed(isa, chosen, 0.0 if isa.has_int8_dot else 1.0)
     of_bfloats = _is_transformed(isa, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
-    integers = with_integer_steps(StraightLine.of(function), lanes, of_bytes)
+    blocks = with_block_steps(StraightLine.of(function), lanes)
+    integers = with_integer_steps(blocks, lanes, of_bytes)
     line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows)
     sequence = _empty_sequence(line, isa, chosen, alignment)
     rule_groups = _add_groups(sequence, line, chosen)
