@@ -133,8 +133,9 @@ LAYERS = (
     _conv(96, 56, 7, 0),
     *(_conv(*sizes) for sizes in ((128, 56, 3, 32), (256, 28, 3, 32), (512, 14, 3, 32), (256, 14, 3, 4))),
     *(Layer("MatMul", sizes) for sizes in ((128, 768), (197, 768), (512, 512), (64, 1024), (1, 1024))),
+    Layer("MatMul", (128, 765)),
 )
-"""Layers of common networks; 96 x 35 x 35, 7 x 7 and 197 rows divide no tile."""
+"""Layers of common networks; 96 x 35 x 35, 7 x 7 and 197 rows divide no tile, 765 no word."""
 
 
 def main() -> None:

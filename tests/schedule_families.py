@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tests.default_schedules import optimised, random_inputs, run_declared
 
 from intarsia.autoschedule.task import HardwareParams, SearchTask
+from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
@@ -19,6 +20,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
+from intarsia.native.te.operators.block_products import BlockedWeight, block_product
 from intarsia.native.te.operators.blocked_convolution import blocked_convolution, depthwise_convolution
 from intarsia.native.te.operators.blocked_layout import blocked_bias
 from intarsia.native.te.operators.blocked_pooling import blocked_max_pool
@@ -141,10 +143,24 @@ def row_norm(rows: int, width: int) -> tuple[te.Tensor, ...]:
     return x, te.compute((rows, width), lambda i, j: x[i, j] / (s[i] + 1.0), name="y")
 
 
+def narrow_product(rows: int, columns: int, depth: int) -> tuple[te.Tensor, ...]:
+    """A product with weights of four bits in blocks of 16, with zero points and a positive part."""
+    panels, blocks = -(-columns // LANES), depth // 16
+    x = te.placeholder((rows, depth), name="x")
+    words = te.placeholder((panels, depth // 8, LANES), DType.INT32, "w", {"constant": 1})
+    scale, offset = (
+        te.placeholder((panels, blocks, LANES), name=name, attrs={"constant": 1}) for name in ("s", "z")
+    )
+    product = block_product(x, BlockedWeight(words, scale, offset, 4, 8, columns), "y")
+    relu = te.compute((rows, columns), lambda i, j: te.maximum(product[i, j], 0.0), name="relu")
+    return x, words, scale, offset, relu
+
+
 PROGRAMS: dict[str, Callable[[], tuple[te.Tensor, ...]]] = {
     "packed_product": lambda: product(29, 50, 24, constant=True),
     "product": lambda: product(26, 37, 20, constant=False),
     "turned_product": lambda: turned_product(6, 21, 50),
+    "narrow_product": lambda: narrow_product(23, 37, 64),
     "two_products": lambda: two_products(2, 40, 34),
     "attention": lambda: attention(2, 40, 24),
     "convolution": lambda: convolution(2, 4, 9),

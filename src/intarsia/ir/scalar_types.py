@@ -20,6 +20,8 @@ LOOP_DTYPES: Final = frozenset(
     }
 )
 """Element types of loop functions: those that fill whole bytes and that machines compute with."""
+UNPACKED: Final[Mapping[DType, DType]] = MappingProxyType({DType.INT4: DType.INT8, DType.UINT4: DType.UINT8})
+"""Types of constants whose numbers fill half a byte, with those of loop functions that hold the numbers."""
 
 
 class Kind(Enum):

@@ -126,9 +126,8 @@ class KernelSearch:
         weight, cost = self.extracted.weight, min(self.default_seconds, self.policy.best_cost)
         if not math.isfinite(cost):
             cost = self.seconds_in_program
-        return KernelOutlook(
-            weight * cost, weight * roofline.bound(self.extracted.flop_count, self.extracted.bytes_moved)
-        )
+        operations, moved = self.extracted.task.dag.lane_flop_ct, self.extracted.bytes_moved
+        return KernelOutlook(weight * cost, weight * roofline.bound(operations, moved))
 
     def measure_default(self) -> None:
         """Measure the default schedule, unless it was measured before or the budget is used up."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from intarsia.native.dag.flop_count import flop_count
+from intarsia.native.dag.flop_count import flop_count, products_of_lane
 from intarsia.native.dag.loop_name import loop_name
 from intarsia.native.dag.op_order import default_order
 from intarsia.native.dag.print_dag import dag_text
@@ -84,6 +84,14 @@ class ComputeDAG:
     def flop_ct(self) -> int:
         """Number of floating-point operations; -1 if unknown."""
         return flop_count(self.ops)
+
+    @property
+    def lane_flop_ct(self) -> int:
+        """Number of operations if a dot of words is one product, as some machines have it as one instruction.
+
+        A roofline of multiply-adds in float32 bounds the time of these from below; 0 or less if unknown.
+        """
+        return -(-self.flop_ct // products_of_lane(self.ops))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle operations in order: recursion along long chains would exceed the interpreter's limit."""

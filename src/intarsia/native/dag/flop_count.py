@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
 from intarsia.ir import DType
 from intarsia.ir.loop_walk import operands, scalar_post_order
-from intarsia.ir.prim_func import Arith, ArithOp, Scalar
+from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Scalar
 from intarsia.ir.scalar_types import scalar_dtype
 from intarsia.native.te.op_attrs import FLOP
 from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp
 
 UNKNOWN = -1
 """Result of `flop_count` if the count of an operation is unknown."""
+_PRODUCTS: Final = {"dot_u8s8": 4, "dot_bf16": 2}
+"""Products that a dot of two words adds up."""
 
 
 def flop_count(ops: Iterable[Operation]) -> int:
     """Count the arithmetic, comparisons and logic on values of the class of the results, such as floats.
 
     So index arithmetic does not count. Of casts, loads and functions such as `exp` only the arguments count.
+    A dot of words counts as its products and their sums, though it is one instruction on some machines.
     Of `select` the more expensive value counts. An integer attribute FLOP of an operation replaces its count.
 
     Returns:
@@ -28,6 +31,15 @@ def flop_count(ops: Iterable[Operation]) -> int:
     """
     counts = [_op_count(op) for op in ops]
     return UNKNOWN if UNKNOWN in counts else sum(counts)
+
+
+def products_of_lane(ops: Iterable[Operation]) -> int:
+    """Return the most products that a lane of an instruction adds up: 1 without dots of words."""
+    bodies = (body for op in ops if isinstance(op, ComputeOp) for body in op.bodies)
+    scalars = (scalar for body in bodies for scalar, _ in scalar_post_order(body))
+    return max(
+        (_PRODUCTS.get(scalar.name, 1) for scalar in scalars if isinstance(scalar, Intrinsic)), default=1
+    )
 
 
 def _op_count(op: Operation) -> int:
@@ -66,6 +78,8 @@ def _scalar_count(root: Scalar, result: DType) -> int:
                 stack.append(below[0] + max(below[1:]))
             case Arith():
                 stack.append(sum(below) + _is_counted(scalar, result))
+            case Intrinsic(name=name) if name in _PRODUCTS:
+                stack.append(sum(below) + 2 * _PRODUCTS[name] - 1)
             case _:
                 stack.append(sum(below))
     return stack[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.half import rounded
@@ -14,9 +16,12 @@ from intarsia.native.emission.types import (
     stored_bytes,
     vector_type,
 )
+from intarsia.native.emission.vector_parts import joined_vectors, vector_part
 from intarsia.native.machine.isa import Isa
 
 _HALVES = (DType.FLOAT16, DType.BFLOAT16)
+_NIBBLES: Final = 16
+"""Number of values of four bits, which is that of the lanes of a vector of 512 bits."""
 
 
 def cast(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> Value:
@@ -37,6 +42,28 @@ def nearest_word(builder: Builder, isa: Isa, value: Value) -> Value | None:
     name = f"llvm.lrint.{overload('i32', value.lanes)}.{overload('float', value.lanes)}"
     number = builder.call(word, name, f"{kind} {value.text}")
     return Value(builder.pure(f"freeze {word} {number}"), DType.INT32, value.lanes)
+
+
+def nibbles_as_floats(builder: Builder, isa: Isa, words: Value, middle: float) -> Value | None:
+    """Emit the lowest four bits of int32, less a number, in float32; None where that takes instructions.
+
+    One instruction looks them up in a vector of sixteen, and ignores higher bits of their positions: that
+    saves the mask, the difference and the conversion.
+    """
+    lanes, width = words.lanes, _NIBBLES
+    if "avx512f" not in isa.features or lanes % width or lanes & (lanes - 1) or not lanes:
+        return None
+    kind, word = vector_type("float", width), vector_type("i32", width)
+    table = ", ".join(f"float {constant(number - middle, 'float', 0)}" for number in range(width))
+    parts = [
+        builder.call(
+            kind,
+            "llvm.x86.avx512.permvar.sf.512",
+            f"{kind} <{table}>, {word} {vector_part(builder, words.text, lanes, first, width)}",
+        )
+        for first in range(0, lanes, width)
+    ]
+    return Value(joined_vectors(builder, parts, width, "float"), DType.FLOAT32, lanes)
 
 
 def _text(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:

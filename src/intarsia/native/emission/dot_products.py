@@ -11,6 +11,7 @@ from typing import Final
 
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.types import constant, vector_type
+from intarsia.native.emission.vector_parts import joined_vectors, vector_part
 from intarsia.native.machine.isa import Isa
 
 _OF_BYTES: Final = "dot_u8s8"
@@ -56,13 +57,13 @@ def _dot_of_bfloats(builder: Builder, isa: Isa, words: tuple[str, str], lanes: i
     kind, numbers = vector_type("float", width), vector_type("bfloat", 2 * width)
     parts = []
     for first in range(0, lanes, width):
-        halves = [_part(builder, word, lanes, first, width) for word in words]
+        halves = [vector_part(builder, word, lanes, first, width) for word in words]
         given = [builder.pure(f"bitcast {vector_type('i32', width)} {half} to {numbers}") for half in halves]
         zero = constant(0, "float", width)
-        sums = zero if start is None else _part(builder, start, lanes, first, width, "float")
+        sums = zero if start is None else vector_part(builder, start, lanes, first, width, "float")
         args = f"{kind} {sums}, {numbers} {given[0]}, {numbers} {given[1]}"
         parts.append(builder.call(kind, _BFLOATS[width], args))
-    return _whole(builder, parts, width, "float")
+    return joined_vectors(builder, parts, width, "float")
 
 
 def _by_halves(builder: Builder, words: tuple[str, str], lanes: int, start: str | None) -> str:
@@ -90,14 +91,14 @@ def _dot_of_bytes(
         _of_vectors(
             builder,
             isa,
-            _part(builder, unsigned, lanes, first, width),
-            _part(builder, signed, lanes, first, width),
+            vector_part(builder, unsigned, lanes, first, width),
+            vector_part(builder, signed, lanes, first, width),
             width,
-            None if start is None else _part(builder, start, lanes, first, width),
+            None if start is None else vector_part(builder, start, lanes, first, width),
         )
         for first in range(0, lanes, width)
     ]
-    return _whole(builder, parts, width)
+    return joined_vectors(builder, parts, width)
 
 
 def _width(isa: Isa, lanes: int) -> int:
@@ -169,26 +170,3 @@ def _by_bytes(builder: Builder, unsigned: str, signed: str, lanes: int) -> str:
 
 def _added(builder: Builder, start: str | None, sums: str, lanes: int) -> str:
     return sums if start is None else builder.pure(f"add {vector_type('i32', lanes)} {start}, {sums}")
-
-
-def _part(builder: Builder, text: str, lanes: int, first: int, width: int, element: str = "i32") -> str:
-    """Return consecutive lanes of a vector."""
-    if lanes == width:
-        return text
-    kind = vector_type(element, lanes)
-    places = ", ".join(f"i32 {lane}" for lane in range(first, first + width))
-    return builder.pure(f"shufflevector {kind} {text}, {kind} poison, <{width} x i32> <{places}>")
-
-
-def _whole(builder: Builder, parts: list[str], width: int, element: str = "i32") -> str:
-    """Join a power of two of vectors, two at a time."""
-    while len(parts) > 1:
-        kind = vector_type(element, width)
-        places = ", ".join(f"i32 {lane}" for lane in range(2 * width))
-        mask = f"<{2 * width} x i32> <{places}>"
-        parts = [
-            builder.pure(f"shufflevector {kind} {left}, {kind} {right}, {mask}")
-            for left, right in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        width *= 2
-    return parts[0]

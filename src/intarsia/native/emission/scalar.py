@@ -16,7 +16,7 @@ from intarsia.native.emission.arithmetic import (
     select,
     single_instruction,
 )
-from intarsia.native.emission.cast import cast, nearest_word
+from intarsia.native.emission.cast import cast, nearest_word, nibbles_as_floats
 from intarsia.native.emission.checks import check_indices
 from intarsia.native.emission.dot_products import dot_of_words, is_dot
 from intarsia.native.emission.half import flushed_bfloat
@@ -94,6 +94,17 @@ class Scalars:
                 whole = nearest_word(self.state.builder, self.state.kernel.isa, self.value(exact))
                 if whole is not None:
                     return whole
+            case Cast(
+                Arith(
+                    ArithOp.SUB,
+                    (Intrinsic(name="bit_and", args=(word, Literal(15)), dtype=DType.INT32), Literal(middle)),
+                ),
+                DType.FLOAT32,
+            ):
+                isa = self.state.kernel.isa
+                number = nibbles_as_floats(self.state.builder, isa, self.value(word), float(middle))
+                if number is not None:
+                    return number
             case Cast(Intrinsic(name="flushed", args=(exact,)), DType.BFLOAT16):
                 value = self.value(exact)
                 isa = self.state.kernel.isa

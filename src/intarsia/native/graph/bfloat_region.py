@@ -18,6 +18,7 @@ import numpy as np
 
 from intarsia.ir import Call, DType, TensorType, Var
 from intarsia.native.graph.bfloat_steps import PAIR, BfloatStep, packed_pairs
+from intarsia.native.graph.block_steps import BlockStep
 from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct, is_plain_gemm
@@ -198,7 +199,7 @@ class _Rewriting:
 
     def _is_product(self, step: KernelStep) -> bool:
         """Return whether a step is computed as sums of products of bfloat16 numbers."""
-        if str(step.op) not in _PRODUCTS or isinstance(step, IntegerStep | WordProduct):
+        if str(step.op) not in _PRODUCTS or isinstance(step, BlockStep | IntegerStep | WordProduct):
             return False
         number, weight = step.args[:2]
         if number is None or weight is None or self.values[number].constant is not None:

@@ -17,6 +17,7 @@ from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.along_sum import pays_along_sum
 from intarsia.native.graph.bfloat_steps import BfloatStep
+from intarsia.native.graph.block_steps import BlockStep
 from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.kernel_dag import kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
@@ -335,7 +336,7 @@ def _reads_batches(step: KernelStep, values: Sequence[RegionValue]) -> bool:
 
     Each block of rows packs the panels again, so those of a product by a single matrix must be few.
     """
-    if str(step.op) != "MatMul" or isinstance(step, BfloatStep | IntegerStep):
+    if str(step.op) != "MatMul" or isinstance(step, BfloatStep | BlockStep | IntegerStep):
         return False
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
     if len(left) < 2 or len(right) < 2 or len(left) == 2 < len(right):

@@ -81,9 +81,10 @@ class WordProduct(KernelStep):
 
 
 def packed_words(weight: Array) -> Array:
-    """Return a matrix (K, N) of signed bytes as words (K / 4, N) of four bytes of a column."""
+    """Return a matrix (K, N) of signed bytes as words (K / 4, N) of four bytes of a column, at last zeros."""
     depth, columns = weight.shape
-    quads = weight.reshape(depth // WORD, WORD, columns).transpose(0, 2, 1)
+    padded = np.pad(weight, ((0, -depth % WORD), (0, 0)))
+    quads = padded.reshape(-1, WORD, columns).transpose(0, 2, 1)
     return np.ascontiguousarray(quads).view(np.int32)[..., 0]
 
 

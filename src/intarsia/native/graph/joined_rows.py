@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from intarsia.native.graph.block_steps import BlockStep
 from intarsia.native.graph.kernel_dag import KernelDag, kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
@@ -55,7 +56,8 @@ def _shapes_of(
         shape = values[number].type.static_shape
         is_matrix = is_product and position == len(step.outputs) + 1
         joined = shape if is_matrix else _joined(shape, leading)
-        if joined is None or (is_product and len(joined) != 2):
+        has_panels = is_matrix and isinstance(step, BlockStep)
+        if joined is None or (is_product and len(joined) != 2 and not has_panels):
             return None
         if shapes.setdefault(number, joined) != joined:
             return None

@@ -12,6 +12,7 @@ from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.bfloat_steps import BfloatStep, PlainBfloats
+from intarsia.native.graph.block_steps import BlockStep, PlainBlocks
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct
 from intarsia.native.graph.plain_integers import PlainIntegers
@@ -103,13 +104,8 @@ def kernel_dag(
     count: Counter[str] = Counter()
     for position, step in enumerate(steps):
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
-        if isinstance(step, BfloatStep | IntegerStep | WordProduct):
-            name = step_name(step, count)
-            declaration: StepDeclaration = (
-                PlainBfloats(step, name, read, tensors)
-                if isinstance(step, BfloatStep)
-                else PlainIntegers(step, name, read, tensors)
-            )
+        if isinstance(step, BfloatStep | BlockStep | IntegerStep | WordProduct):
+            declaration = _declaration(step, step_name(step, count), read, tensors)
             tensors[step.outputs[0]] = declaration.result()
             packed |= {tensor: Source(number) for tensor, number in declaration.numbers.items()}
             packed |= {tensor: Source(-1, array=array) for tensor, array in declaration.arrays.items()}
@@ -130,6 +126,21 @@ def kernel_dag(
         tensors |= dict(zip(step.outputs, results, strict=True))
     all_sources = {**sources, **packed, **{tensor: Source(number) for number, tensor in placeholders.items()}}
     return with_placeholders(tuple(tensors[number] for number in outputs), all_sources)
+
+
+def _declaration(
+    step: BfloatStep | BlockStep | IntegerStep | WordProduct,
+    name: str,
+    read: Sequence[RegionValue | None],
+    tensors: Mapping[int, Tensor],
+) -> StepDeclaration:
+    match step:
+        case BfloatStep():
+            return PlainBfloats(step, name, read, tensors)
+        case BlockStep():
+            return PlainBlocks(step, name, read, tensors)
+        case _:
+            return PlainIntegers(step, name, read, tensors)
 
 
 def with_placeholders(results: tuple[Tensor, ...], sources: Mapping[Tensor, Source]) -> KernelDag:

@@ -14,6 +14,7 @@ from intarsia.native.te.operators.integer_sums import (
     product_of_bytes,
     product_of_words,
     scaled_sums,
+    words_of_bytes,
 )
 
 _WORD: Final = 4
@@ -58,6 +59,8 @@ class PlainIntegers(StepDeclaration):
         weight = self.read(1, is_constant=True)
         if number in self.tensors:
             return product_of_bytes(self.tensors[number], weight, name)
+        if self.argument(0)[1].type.static_shape[-1] % _WORD:
+            return product_of_words(words_of_bytes(self.read(0), f"{self.name}.words"), weight, name)
         return product_of_words(self.read_words(0, _WORD), weight, name)
 
     def _convolution(self, step: IntegerStep) -> Tensor:

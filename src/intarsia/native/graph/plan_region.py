@@ -8,6 +8,7 @@ from typing import Final
 
 from intarsia.ir import Call, DType, Function
 from intarsia.native.graph.bfloat_region import with_bfloat_steps
+from intarsia.native.graph.block_region import with_block_steps
 from intarsia.native.graph.blocked_steps import read_plain
 from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.convolution_algorithm import (
@@ -18,6 +19,7 @@ from intarsia.native.graph.convolution_algorithm import (
 from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.group_key import group_key
+from intarsia.native.graph.joined_bytes import with_joined_bytes
 from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
 from intarsia.native.graph.kernel_decisions import NO_DECISIONS, KernelDecisions
 from intarsia.native.graph.kernel_sequence import KernelSequence, PlannedGroup
@@ -86,7 +88,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     lanes = _lanes(isa, chosen)
     of_bytes = _is_transformed(isa, chosen, 0.0 if isa.has_int8_dot else 1.0)
     of_bfloats = _is_transformed(isa, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
-    integers = with_integer_steps(StraightLine.of(function), lanes, of_bytes)
+    blocks = with_block_steps(with_joined_bytes(StraightLine.of(function)), lanes)
+    integers = with_integer_steps(blocks, lanes, of_bytes)
     line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows)
     sequence = _empty_sequence(line, isa, chosen, alignment)
     rule_groups = _add_groups(sequence, line, chosen)

@@ -15,7 +15,7 @@ import numpy as np
 from intarsia.ir import Attrs, DType, Op, TensorType, Var
 from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import BYTES, attribute
-from intarsia.native.graph.integer_steps import WORD, WordProduct, packed_words, signed_weight
+from intarsia.native.graph.integer_steps import WordProduct, packed_words, signed_weight
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.op import call
@@ -131,7 +131,7 @@ class _Expansion:
             return False
         if str(step.op) == "QLinearMatMul":
             is_matrix = weight.ndim == 2 and len(self.values[x].type.static_shape) > 1
-            return is_matrix and weight.shape[0] % WORD == 0
+            return is_matrix and weight.shape[0] > 0
         groups, filters = attribute(step, "group", 1), weight.shape[0]
         is_depthwise = groups == filters == weight.shape[1] * groups
         if not self.lanes or filters * 2 < self.lanes:
@@ -147,7 +147,7 @@ class _Expansion:
         if x is None or array is None or array.ndim != 2 or self._constant(x) is not None:
             return None
         middle = np.zeros(1, np.int64) if weight_zero is None else self._constant(weight_zero)
-        if middle is None or not array.shape[0] or array.shape[0] % WORD:
+        if middle is None or not array.shape[0]:
             return None
         signed = signed_weight(array, middle.astype(np.int64))
         type_ = self.values[x].type

@@ -29,7 +29,6 @@ from intarsia.native.graph.dequantised import (
 )
 from intarsia.native.graph.integer_steps import (
     HALF,
-    WORD,
     IntegerStep,
     is_plain_gemm,
     packed_words,
@@ -324,7 +323,7 @@ class _Rewriting:
             signed, channel = np.ascontiguousarray(signed.T), 0
         depth, columns = signed.shape
         has_other_axis = weight.scale.size > 1 and weight.axis != channel
-        if depth % WORD or not depth or has_other_axis or depth > _MOST_SUMMANDS:
+        if not depth or has_other_axis or depth > _MOST_SUMMANDS:
             return None
         number, zero = self._as_unsigned(x)
         return self._finished(step, (number, signed), zero, x.scale * weight.scale, columns)

@@ -23,7 +23,7 @@ from intarsia.ir import (
     Var,
 )
 from intarsia.ir.rule_errors import named_node
-from intarsia.ir.scalar_types import LOOP_DTYPES
+from intarsia.ir.scalar_types import LOOP_DTYPES, UNPACKED
 from intarsia.ir.traversal import post_order
 from intarsia.ir.types import TensorType, Type
 from intarsia.native.graph.region_plan import RegionValue
@@ -170,7 +170,9 @@ class StraightLine:
         constant: npt.NDArray[Any] | None = None,
     ) -> int:
         """Add a value, and return its number."""
-        if not isinstance(type_, TensorType) or not type_.is_static or type_.dtype not in LOOP_DTYPES:
+        is_read_once = constant is not None and same_as is None
+        dtypes = LOOP_DTYPES | UNPACKED.keys() if is_read_once else LOOP_DTYPES
+        if not isinstance(type_, TensorType) or not type_.is_static or type_.dtype not in dtypes:
             shown = "an unknown type" if type_ is None else str(type_)
             raise NotCoveredError(f"{what} of {shown} has no native kernel")
         number = len(self.values)

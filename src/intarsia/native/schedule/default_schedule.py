@@ -10,6 +10,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention import attention_state
+from intarsia.native.schedule.block_products import block_product_state
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.channels_first import channels_first_state
 from intarsia.native.schedule.channels_last import channels_last_state
@@ -28,6 +29,7 @@ Each rule has a separate file, named after its subject, and is listed in RULES b
 
 RULES: Final[tuple[Rule, ...]] = (
     blocked_state,
+    block_product_state,
     attention_state,
     gemm_state,
     channels_last_state,

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention_family import attention_family
+from intarsia.native.schedule.block_product_family import block_product_family
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import BlockedChain, blocked_chain
 from intarsia.native.schedule.channels_first_family import channels_first_family
@@ -55,7 +56,7 @@ def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily |
 def _family(dag: ComputeDAG, isa: Isa, _machine: MachineModel, threads: int) -> ScheduleFamily | None:
     """Cached by the machine model too, since the equality of instruction sets ignores it."""
     task = ScheduleTask(dag, isa, threads)
-    for rule in (_blocked_family, attention_family, gemm_family, _channels_first_family, row_family):
+    for rule in _RULES:
         try:
             family = rule(task)
         except UsageError:
@@ -83,3 +84,14 @@ def _blocked_family(task: ScheduleTask) -> ScheduleFamily | None:
         return _OF_CHAINS[chain.kind](chain, task)
     fixed = blocked_state(task)
     return None if fixed is None else ScheduleFamily((), (), lambda _: fixed, lambda _: True, lambda _: ())
+
+
+_RULES: Final[tuple[Rule, ...]] = (
+    _blocked_family,
+    block_product_family,
+    attention_family,
+    gemm_family,
+    _channels_first_family,
+    row_family,
+)
+"""Rules in the order of those of `default_schedule`."""

@@ -14,6 +14,8 @@ SIMPLIFY_CONST: Final = "auto_scheduler_simplify_const_tensor_indices"
 """Names of axes to unroll, so that elements of a constant tensor can be folded."""
 PACKING: Final = "packing"
 """How a product of matrices reads the right one, where that was decided: a value of `MatrixPacking`."""
+BLOCK_SUMS: Final = "block_sums"
+"""Marks the sum over blocks of a product with weights of few bits (`operators.block_products`)."""
 AXIS_NAMES: Final = (ALWAYS_UNROLL_INNER, NO_SPLIT_AT_INNER, SIMPLIFY_CONST)
 """The attributes that list names of axes."""
 ATTENTION_INPUTS: Final = "attention_inputs"

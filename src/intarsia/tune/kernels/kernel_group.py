@@ -104,7 +104,7 @@ def _group(
 ) -> KernelGroup:
     tensors = (*dag.placeholders, *dag.outputs)
     size = sum(prod(tensor.shape) * tensor.dtype.numpy.itemsize for tensor in tensors)
-    flop = max(0, dag.flop_ct)
+    flop = max(0, dag.lane_flop_ct)
     vector_lanes = planned.isa.vector_bytes // 4  # float32 has 4 bytes
     return KernelGroup(key, rule, calls, calls * flop, calls * size, lanes, planned.threads, vector_lanes)
 

@@ -1,8 +1,10 @@
+import pytest
 from tests.native_workloads import argmax_nm, conv2d_nchw_bn_relu, matmul, max_pool2d, min_nm
 
 from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG, flop_count
+from intarsia.native.peak import DotKind
 
 N = 16
 
@@ -66,3 +68,12 @@ def test_reductions() -> None:
     assert count(*min_nm(6, 10)) == 60
     assert count(*max_pool2d(1, 6, 6, 3, 0)) == 3 * 5 * 5 * 4
     assert count(*argmax_nm(5, 7)) == 5 * 7 * 2
+
+
+@pytest.mark.parametrize("kind", list(DotKind))
+def test_a_dot_is_as_many_products_and_sums(kind: DotKind) -> None:
+    a, b = (te.placeholder((N, N), kind.dtype, name) for name in "ab")
+    k = te.reduce_axis(N, "k")
+    c = te.compute((N, N), lambda i, j: te.sum(kind.product(a[i, k], b[k, j]), k), name="c")
+    assert count(a, b, c) == 2 * kind.value * N**3
+    assert ComputeDAG((a, b, c)).lane_flop_ct == 2 * N**3

@@ -163,7 +163,7 @@ def convolutions(draw: st.DrawFn) -> Layer:
 
 @st.composite
 def products(draw: st.DrawFn) -> Layer:
-    depth, columns = draw(st.sampled_from((4, 8, 12, 60, 63))), draw(st.integers(1, 40))
+    depth, columns = draw(st.sampled_from((1, 4, 5, 8, 12, 60, 63, 70))), draw(st.integers(1, 40))
     if draw(st.booleans()):
         rows = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
         return _layer(draw, "MatMul", (*rows, depth), (depth, columns), {}, biases=("",))

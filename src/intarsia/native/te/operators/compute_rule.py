@@ -13,15 +13,16 @@ rule for floats compute float16 and bfloat16 in float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy.typing as npt
 
-from intarsia.ir import ABSENT, Attrs, Call, Constant, Expr, Op, TensorType, TupleType
-from intarsia.ir.scalar_types import LOOP_DTYPES
+from intarsia.ir import ABSENT, Attrs, Call, Constant, DType, Expr, Op, TensorType, TupleType
+from intarsia.ir.scalar_types import LOOP_DTYPES, UNPACKED
 from intarsia.native.te.compute import placeholder
 from intarsia.native.te.operators.compute_call import ComputeCall, NotCoveredError
 from intarsia.native.te.operators.registered_operator import compute_registered, registered_operator
@@ -114,9 +115,10 @@ def compute_call_of(call: Call, name: str = "") -> ComputeCall:
     if not isinstance(call.op, Op):
         raise NotCoveredError("a call of a function has no compute rule: only operators have")
     op_name, name = str(call.op), name or call.op.name.lower()
+    held = UNPACKED if _dequantises_constant(call) else {}
     return ComputeCall(
         op_name,
-        tuple(_placeholder(arg, f"{name}.x{i}", op_name) for i, arg in enumerate(call.args)),
+        tuple(_placeholder(arg, f"{name}.x{i}", op_name, held) for i, arg in enumerate(call.args)),
         attributes_with_defaults(op_name, call.attrs),
         tuple(_static(type_, op_name) for type_ in _results(call)),
         tuple(_value(arg) for arg in call.args),
@@ -160,10 +162,21 @@ def _results(call: Call) -> tuple[Any, ...]:
             return (single,)
 
 
-def _placeholder(arg: Expr, name: str, op_name: str) -> Tensor | None:
-    if arg.checked_type == ABSENT:
+def _dequantises_constant(call: Call) -> bool:
+    """Return whether a call makes float32 of a constant: a region reads its bits, or computes it once."""
+    are_constant = all(isinstance(arg, Constant) or arg.checked_type == ABSENT for arg in call.args)
+    result = call.checked_type
+    is_float = isinstance(result, TensorType) and result.dtype is DType.FLOAT32
+    return str(call.op) == "DequantizeLinear" and are_constant and is_float
+
+
+def _placeholder(arg: Expr, name: str, op_name: str, held: Mapping[DType, DType]) -> Tensor | None:
+    given = arg.checked_type
+    if given == ABSENT:
         return None
-    type_ = _static(arg.checked_type, op_name)
+    if isinstance(given, TensorType) and given.dtype in held:
+        given = replace(given, dtype=held[given.dtype])
+    type_ = _static(given, op_name)
     attrs = {"constant": 1} if isinstance(arg, Constant) else {}
     return placeholder(type_.static_shape, type_.dtype, name, attrs)
 

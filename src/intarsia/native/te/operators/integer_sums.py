@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from intarsia.ir import DType
 from intarsia.native.te import functions
@@ -12,6 +13,9 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.operators.convolution import layout_free
 from intarsia.native.te.operators.windows import Window, padded, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
+
+_WORD: Final = 4
+"""Bytes of a word."""
 
 
 def dot(unsigned: Expression, signed: Expression) -> Expression:
@@ -32,6 +36,23 @@ def product_of_words(x: Tensor, weight: Tensor, name: str) -> Tensor:
         return functions.sum(dot(x[(*i[:-1], k.expression)], weight[k, i[-1]]), k)
 
     return compute((*x.shape[:-1], weight.shape[1]), element, name, attrs=layout_free(weight))
+
+
+def words_of_bytes(x: Tensor, name: str) -> Tensor:
+    """Declare the words (..., K / 4) of bytes (..., K); those behind a row are 0."""
+    depth = x.shape[-1]
+
+    def element(*i: Expression) -> Expression:
+        word = functions.const(0, DType.INT32)
+        for number in range(_WORD):
+            position = i[-1] * _WORD + number
+            byte = x[(*i[:-1], position)].astype(DType.UINT8).astype(DType.INT32)
+            if depth % _WORD and number >= depth % _WORD:
+                byte = functions.if_then_else(position < depth, byte, 0)
+            word = word + functions.call("shift_left", byte, functions.const(8 * number, DType.INT32))
+        return word
+
+    return compute((*x.shape[:-1], -(-depth // _WORD)), element, name)
 
 
 def product_of_bytes(x: Tensor, weight: Tensor, name: str) -> Tensor:
