@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from math import prod
 
 from intarsia.ir.loop_walk import scalar_post_order
@@ -71,7 +71,16 @@ def _uses(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> int:
 def _reads_plainly(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> bool:
     assert isinstance(reader, ComputeOp), "the caller has looked"
     reads = analyzer.read_from[reader][op]
-    return reader.combiner is None and all(simple_access(reader, indices) is not None for indices in reads)
+    if reader.combiner is not None:
+        # The steps of a sum use each element once: computed there, it needs no memory in between.
+        return all(_are_counters(reader, indices) for indices in reads)
+    return all(simple_access(reader, indices) is not None for indices in reads)
+
+
+def _are_counters(reader: ComputeOp, indices: Sequence[Scalar]) -> bool:
+    """Return whether indices are different counters of a reduction."""
+    counters = {axis.var for axis in (*reader.axes, *reader.reduce_axes)}
+    return len(set(indices)) == len(indices) and counters.issuperset(indices)
 
 
 def _is_costly(body: Scalar) -> bool:
