@@ -58,6 +58,23 @@ def test_positions_in_short_rows_are_computed_for_vectors_of_rows(isa: Isa) -> N
     np.testing.assert_array_equal(positions, x.argmax(1))
 
 
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("columns", [3, 5, 6, 7])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_sums_of_short_rows_are_computed_for_vectors_of_rows(isa: Isa, columns: int, keepdims: int) -> None:
+    x = np.random.default_rng(6).standard_normal((123, columns)).astype(np.float32)
+    args = [x, np.array([1])]
+    dag = ComputeDAG(compute(compute_call_of(rule_call("ReduceMax", args, keepdims=keepdims), "t")))
+    (found,) = run_scheduled(dag, {"t.x0": x}, isa)
+    np.testing.assert_array_equal(found, x.max(1, keepdims=bool(keepdims)))
+    loops = [
+        stage.iters[-1] for stage in default_state(dag, isa, 1).stages[1:] if stage.op.name == "t.reduced"
+    ]
+    assert loops
+    least = isa.vector_bytes // 8 + 1 if "avx512vl" in isa.features else isa.vector_bytes // 2
+    assert columns >= least or all(loop.annotation is IteratorAnnotation.VECTORIZE for loop in loops)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_exponentials_that_only_a_sum_reads_are_computed_there(axis: int) -> None:
     x = np.random.default_rng(4).standard_normal((40, 70)).astype(np.float32)
