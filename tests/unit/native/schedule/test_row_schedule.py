@@ -67,12 +67,24 @@ def test_sums_of_short_rows_are_computed_for_vectors_of_rows(isa: Isa, columns: 
     dag = ComputeDAG(compute(compute_call_of(rule_call("ReduceMax", args, keepdims=keepdims), "t")))
     (found,) = run_scheduled(dag, {"t.x0": x}, isa)
     np.testing.assert_array_equal(found, x.max(1, keepdims=bool(keepdims)))
-    loops = [
-        stage.iters[-1] for stage in default_state(dag, isa, 1).stages[1:] if stage.op.name == "t.reduced"
-    ]
+    reducing = (stage for stage in default_state(dag, isa, 1).stages if _reduces(stage.op))
+    loops = [stage.iters[-1] for stage in reducing]
     assert loops
     least = isa.vector_bytes // 8 + 1 if "avx512vl" in isa.features else isa.vector_bytes // 2
     assert columns >= least or all(loop.annotation is IteratorAnnotation.VECTORIZE for loop in loops)
+
+
+def _reduces(op: te.Operation) -> bool:
+    return isinstance(op, te.ComputeOp) and op.combiner is not None
+
+
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+def test_exponentials_of_short_rows_are_vectors(isa: Isa) -> None:
+    x = np.random.default_rng(4).standard_normal((50, 4)).astype(np.float32)
+    dag = ComputeDAG(compute(compute_call_of(rule_call("LogSoftmax", [x], axis=1), "t")))
+    stage = default_state(dag, isa, 1)["t.exp"]
+    assert stage.compute_at is ComputeAt.ITER
+    assert stage.iters[-1].annotation is IteratorAnnotation.VECTORIZE
 
 
 @pytest.mark.parametrize("axis", [0, 1])
