@@ -11,7 +11,7 @@ the kernels' loops. Percentages in it are shares of the time that is lost.
 
 Usage: python -m benchmarks.bounds [NAME or FILE.onnx ...] [--threads N ...] [--repeats N] [--rounds N]
        [--markdown] [--json]
-About 4 minutes for all models of the zoo with one thread.
+15 to 60 s for each model on a busy machine.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the median time with the defaults over that with measured constants, the range t
 within 3 % of 1. Where no rule decides otherwise, both have the same kernels, and a ratio is noise.
 
 Usage: python -m benchmarks.machine_constants [NAME or FILE.onnx ...] [--threads N] [--rounds N] [--json]
-About 10 s for each model.
+About 30 s for each model on a busy machine.
 """
 
 from __future__ import annotations
