@@ -42,9 +42,15 @@ _MOST_ROWS: Final = 6
 _MOST_VECTORS: Final = 4
 _SPLIT_COST: Final = 128.0
 """Cost of splitting the columns of an element's row into phases, times the lanes of a vector: vectors of 16
-lanes are shuffled by one instruction (6 multiplications by measurement), those of 8 by more (17 to 23)."""
-_PADDING_COST: Final = 4.0
-"""Cost of an element of the padded copy."""
+lanes are shuffled by one instruction (6 multiplications by measurement), those of 8 by more (17 to 23).
+
+It stays a constant: what a shuffle costs is no value of the machine model, which has loads and multiply-adds.
+"""
+_PADDING_BYTES: Final = 8
+"""Bytes that an element of the padded copy moves: it is read once and written once, as float32."""
+_REFERENCE_RATE: Final = 0.5
+"""Multiplications for each byte from the second-level cache on the reference machine: Zen 3 starts two of 8
+lanes in a cycle, in which 32 bytes arrive. `RelativeCosts.second` relates other machines to it."""
 _FEW_LANES: Final = 8
 """Lanes of vectors that are not masked for free: a remainder is cut into narrower ones."""
 _LEAST_GAIN: Final = 1.2
@@ -90,7 +96,8 @@ def is_faster_plain(
     copied_to_plain = read * (given is not None) + written * (not ends_plain)
     split = read * _SPLIT_COST / lanes if _splits_columns(step) else 0.0
     if form.kind is ConvolutionKind.DEPTHWISE:
-        split += _PADDING_COST * _padded_size(step)  # others copy their padded input in blocks too
+        # Others copy their padded input in blocks too.
+        split += _PADDING_BYTES * _REFERENCE_RATE * costs.second * _padded_size(step)
     blocked = products * _blocked_cost(step, form, algorithms, costs) + COPY_COST_OF_PLAIN * copied_to_blocks
     plain = products * _plain_cost(described, lanes, costs) + COPY_COST_OF_PLAIN * copied_to_plain + split
     return plain * _LEAST_GAIN < blocked

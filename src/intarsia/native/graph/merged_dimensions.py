@@ -31,12 +31,14 @@ class _Bounds(NamedTuple):
         vectors: Positions of arguments with one dimension of their own, which is no dimension of the result.
         axis: Dimension that the attribute `axis` names; None if there is no such attribute.
         is_joined: Whether the arguments are parts of the result along `axis`, of any extent.
+        is_split: Whether the results are parts of the argument along `axis`, of any extent.
     """
 
     starts: frozenset[int]
     vectors: tuple[int, ...] = ()
     axis: int | None = None
     is_joined: bool = False
+    is_split: bool = False
 
 
 def _by_channel(call: Call, rank: int) -> _Bounds:
@@ -58,6 +60,15 @@ def _joined_along_axis(call: Call, rank: int) -> _Bounds:
     return _Bounds(frozenset({axis}), axis=axis, is_joined=True)
 
 
+def _split_along_axis(call: Call, rank: int) -> _Bounds:
+    axis = _axis(call, rank)
+    return _Bounds(frozenset({axis}), vectors=(1,), axis=axis, is_split=True)
+
+
+def _to_shape(_call: Call, _rank: int) -> _Bounds:
+    return _Bounds(frozenset(), vectors=(1,))
+
+
 def _axis(call: Call, rank: int) -> int:
     axis = call.attrs.get("axis", -1)
     assert isinstance(axis, int)
@@ -67,20 +78,22 @@ def _axis(call: Call, rank: int) -> int:
 _BOUNDS: Final[Mapping[str, Callable[[Call, int], _Bounds]]] = {
     "BatchNormalization": _by_channel,
     "Concat": _joined_along_axis,
+    "Expand": _to_shape,
     "GroupNormalization": _by_channel,
     "InstanceNormalization": _by_channel,
     "LayerNormalization": _from_axis,
     "LogSoftmax": _along_axis,
     "RMSNormalization": _from_axis,
     "Softmax": _along_axis,
+    "Split": _split_along_axis,
 }
-"""What distinguishes dimensions, by operator; the result has the shape of the first argument."""
+"""What distinguishes dimensions, by operator; results have at least the rank of the first argument."""
 
 
 def merged_dimensions_dag(
     steps: Sequence[KernelStep], values: Sequence[RegionValue], outputs: Sequence[int]
 ) -> KernelDag | None:
-    """Declare consecutive elementwise calls, Concats and normalizations on tensors with merged dimensions.
+    """Declare consecutive elementwise calls, Concats, Splits and normalizations on merged dimensions.
 
     Args:
         steps: Steps in order; a step may read results of earlier steps.
@@ -107,10 +120,7 @@ def merged_dimensions_dag(
     if shapes.keys() & vectors.keys() or ranks - {max(map(len, shapes.values()))}:
         return None
     parts = {
-        (number, item.axis)
-        for position, item in bounds.items()
-        if item.is_joined
-        for number in steps[position].args
+        (number, item.axis) for position, item in bounds.items() for number in _parts(steps[position], item)
     }
     groups = merged_axes(shapes, frozenset().union(*(item.starts for item in bounds.values())), parts)
     if groups is None:
@@ -125,9 +135,14 @@ def merged_dimensions_dag(
     )
 
 
+def _parts(step: KernelStep, bounds: _Bounds) -> Sequence[int | None]:
+    """Return the numbers of the values that are parts of another one."""
+    return step.args if bounds.is_joined else step.outputs if bounds.is_split else ()
+
+
 def _is_merged(step: KernelStep) -> bool:
     if step.op.name in _BOUNDS:
-        return len(step.outputs) == 1
+        return len(step.outputs) == 1 or step.op.name == "Split"
     return is_broadcast(step)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from math import prod
 
 from intarsia.ir.loop_walk import scalar_post_order
@@ -13,6 +13,8 @@ from intarsia.native.te import ComputeOp, Operation
 
 _MOST_GENERATED = 40
 """The same limit for stages that are computed from indices only."""
+_SHORTEST_RUN = 32
+"""Minimum length of rows that are reduced in vectors with any instruction set: two vectors of 16 lanes."""
 _MOST_PARTS = 200
 """Maximum number of scalars in the expression of an inlined element."""
 
@@ -71,7 +73,21 @@ def _uses(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> int:
 def _reads_plainly(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> bool:
     assert isinstance(reader, ComputeOp), "the caller has looked"
     reads = analyzer.read_from[reader][op]
-    return reader.combiner is None and all(simple_access(reader, indices) is not None for indices in reads)
+    if reader.combiner is not None:
+        # The steps of a sum use each element once: computed there, it needs no memory in between.
+        return all(_are_counters(reader, indices) and not _is_short(reader, indices) for indices in reads)
+    return all(simple_access(reader, indices) is not None for indices in reads)
+
+
+def _are_counters(reader: ComputeOp, indices: Sequence[Scalar]) -> bool:
+    """Return whether indices are different counters of a reduction."""
+    counters = {axis.var for axis in (*reader.axes, *reader.reduce_axes)}
+    return len(set(indices)) == len(indices) and counters.issuperset(indices)
+
+
+def _is_short(reader: ComputeOp, indices: Sequence[Scalar]) -> bool:
+    """Return whether a reduction goes along rows that are too short for vectors of partial results."""
+    return any(axis.var == indices[-1] and axis.extent < _SHORTEST_RUN for axis in reader.reduce_axes)
 
 
 def _is_costly(body: Scalar) -> bool:

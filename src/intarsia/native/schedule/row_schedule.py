@@ -109,7 +109,14 @@ def shared_depth(state: LoopState, target: str, members: tuple[str, ...]) -> int
     )
     reduces = any(isinstance(op_in_rows, ComputeOp) and op_in_rows.reduce_axes for op_in_rows in (op, *ops))
     most = max(0, len(op.buffers[0].shape) - 1)
+    if shared and not _have_vectors((op, *ops), shared):
+        return min(shared - 1, most)
     return min(shared, most) if has_tiles or not reduces else shared
+
+
+def _have_vectors(ops: Iterable[Operation], depth: int) -> bool:
+    """Return whether an operation has an axis to vectorise behind the outer ones; short sums have none."""
+    return any(axis.extent > 1 for op in ops if isinstance(op, ComputeOp) for axis in op.axes[depth:])
 
 
 def _is_across(op: ComputeOp) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Load
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG, simple_access
 from intarsia.native.te import ComputeOp, Operation, Tensor
 from intarsia.target.cache_sizes import CacheSizes
@@ -32,11 +34,24 @@ def streamed_names(dag: ComputeDAG, caches: CacheSizes) -> tuple[str, ...]:
         tensor.op.name
         for tensor in dag.placeholders
         if _bytes(tensor) >= _FIRST_CACHES * caches.first
+        and not _is_looked_up(analyzer, tensor.op)
         and (
             tensor.op.attrs.get("constant")
             or _is_beside_reduction(analyzer, tensor.op)
             or (_bytes(tensor) >= _SECOND_CACHES * caches.second and _is_read_again(analyzer, tensor.op))
         )
+    )
+
+
+def _is_looked_up(analyzer: AccessAnalyzer, op: Operation) -> bool:
+    """Return whether indices from another tensor select elements: what follows in memory is not read next."""
+    return any(
+        isinstance(part, Load)
+        for reader in analyzer.dag.readers[op]
+        if isinstance(reader, ComputeOp)
+        for indices in analyzer.read_from[reader][op]
+        for index in indices
+        for part, _ in scalar_post_order(index)
     )
 
 

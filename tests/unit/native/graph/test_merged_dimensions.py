@@ -68,6 +68,47 @@ def test_joined_tensors_are_the_same(seed: int) -> None:
     np.testing.assert_allclose(found, np.tanh(whole_array * scale), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_split_tensors_are_the_same(seed: int) -> None:
+    """Parts of a tensor, which may have one element along the axis, with and without given sizes."""
+    rng = Random(seed)
+    shape, axis = [rng.choice((1, 2, 3, 5)) for _ in range(rng.randint(2, 5))], 0
+    axis = rng.randrange(len(shape))
+    sizes = [rng.choice((1, 2, 4)) for _ in range(rng.randint(2, 3))]
+    shape[axis] = sum(sizes)
+    x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    parts = ", ".join(f"%parts.{number}" for number in range(len(sizes)))
+    program = (
+        f"def @main(%x: Tensor[{_text(x)}, float32]) {{ let %parts = "
+        f"Split(%x, meta[Constant][0], axis={axis - len(shape)}, outputs={len(sizes)}); ({parts}) }}"
+    )
+    found = run_plan(planned(program, np.array(sizes, np.int64)), [x], ISA)
+    expected = np.split(x, np.cumsum(sizes)[:-1], axis)
+    for part, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(part, right)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_expanded_tensors_are_the_same(seed: int) -> None:
+    """A tensor that is repeated along some axes and new ones in front, and what is computed of it."""
+    rng = Random(seed)
+    shape = [rng.choice((1, 1, 2, 3, 5)) for _ in range(rng.randint(1, 5))]
+    target = [rng.choice((1, 2, 4)) if size == 1 else size for size in shape]
+    target = [rng.choice((1, 3)) for _ in range(rng.randint(0, 1))] + target
+    x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    program = f"def @main(%x: Tensor[{_text(x)}, float32]) {{ Relu(Expand(%x, meta[Constant][0])) }}"
+    (found,) = run_plan(planned(program, np.array(target, np.int64)), [x], ISA)
+    np.testing.assert_array_equal(found, np.broadcast_to(np.maximum(x, 0), target))
+
+
+def test_repeated_rows_are_long() -> None:
+    (kernel,) = planned(
+        "def @main(%x: Tensor[(2, 9, 1, 68, 2), float32]) { Relu(Expand(%x, meta[Constant][0])) }",
+        np.array((2, 9, 5, 68, 2), np.int64),
+    ).kernels
+    assert kernel.dag.outputs[0].shape == (18, 5, 136)
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_reductions_are_the_same(seed: int) -> None:
     """What is reduced of a product with a broadcast factor, over any axes, kept or not."""

@@ -13,7 +13,7 @@ from tests.native_workloads import argmax_nm, layer_norm, min_nm, softmax_abcd, 
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.loop_state import ComputeAt
+from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 from intarsia.native.te.operators import compute, compute_call_of
@@ -45,6 +45,55 @@ def test_rows_of_several_axes_are_one_loop() -> None:
     assert [loop.extent for loop in state["norm"].iters] == [240, 80]
     assert {stage.compute_at for stage in state.stages[1:-1]} == {ComputeAt.ITER}
     assert_matches_declared(dag, Isa.host(), threads=2)
+
+
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+def test_positions_in_short_rows_are_computed_for_vectors_of_rows(isa: Isa) -> None:
+    x = np.random.default_rng(4).standard_normal((500, 3)).astype(np.float32)
+    dag = ComputeDAG(compute(compute_call_of(rule_call("ArgMax", [x], axis=1, keepdims=0), "t")))
+    state = default_state(dag, isa, 1)
+    assert state["t.found"].compute_at is ComputeAt.ROOT
+    assert state["t.found"].iters[-1].annotation is IteratorAnnotation.VECTORIZE
+    (positions,) = run_scheduled(dag, {"t.x0": x}, isa)
+    np.testing.assert_array_equal(positions, x.argmax(1))
+
+
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("columns", [3, 5, 6, 7])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_sums_of_short_rows_are_computed_for_vectors_of_rows(isa: Isa, columns: int, keepdims: int) -> None:
+    x = np.random.default_rng(6).standard_normal((123, columns)).astype(np.float32)
+    args = [x, np.array([1])]
+    dag = ComputeDAG(compute(compute_call_of(rule_call("ReduceMax", args, keepdims=keepdims), "t")))
+    (found,) = run_scheduled(dag, {"t.x0": x}, isa)
+    np.testing.assert_array_equal(found, x.max(1, keepdims=bool(keepdims)))
+    reducing = (stage for stage in default_state(dag, isa, 1).stages if _reduces(stage.op))
+    loops = [stage.iters[-1] for stage in reducing]
+    assert loops
+    least = isa.vector_bytes // 8 + 1 if "avx512vl" in isa.features else isa.vector_bytes // 2
+    assert columns >= least or all(loop.annotation is IteratorAnnotation.VECTORIZE for loop in loops)
+
+
+def _reduces(op: te.Operation) -> bool:
+    return isinstance(op, te.ComputeOp) and op.combiner is not None
+
+
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+def test_exponentials_of_short_rows_are_vectors(isa: Isa) -> None:
+    x = np.random.default_rng(4).standard_normal((50, 4)).astype(np.float32)
+    dag = ComputeDAG(compute(compute_call_of(rule_call("LogSoftmax", [x], axis=1), "t")))
+    stage = default_state(dag, isa, 1)["t.exp"]
+    assert stage.compute_at is ComputeAt.ITER
+    assert stage.iters[-1].annotation is IteratorAnnotation.VECTORIZE
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_exponentials_that_only_a_sum_reads_are_computed_there(axis: int) -> None:
+    x = np.random.default_rng(4).standard_normal((40, 70)).astype(np.float32)
+    dag = ComputeDAG(compute(compute_call_of(rule_call("LogSoftmax", [x], axis=axis), "t")))
+    assert default_state(dag, Isa.host(), 1)["t.exp"].compute_at is ComputeAt.INLINED
+    (logs,) = run_scheduled(dag, {"t.x0": x}, Isa.host())
+    np.testing.assert_allclose(logs, reference("LogSoftmax", [x], axis=axis)[0], rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize(

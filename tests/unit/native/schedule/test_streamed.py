@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.schedule.streamed import streamed_names
@@ -36,3 +37,12 @@ def test_long_rows_that_are_gone_over_twice() -> None:
 
     assert names(1024) == ("x",)
     assert names(64) == ()
+
+
+def test_rows_that_indices_select_have_no_successor() -> None:
+    table = te.placeholder((4096, 64), name="table", attrs={"constant": 1})
+    chosen = te.placeholder((100,), DType.INT64, name="chosen")
+    rows = te.compute((100, 64), lambda i, j: table[chosen[i], j], "rows")
+    assert streamed_names(ComputeDAG((table, chosen, rows)), CacheSizes()) == ()
+    in_order = te.compute((100, 64), lambda i, j: table[i + 7, j], "in_order")
+    assert streamed_names(ComputeDAG((table, in_order)), CacheSizes()) == ("table",)

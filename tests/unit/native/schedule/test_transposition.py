@@ -51,6 +51,20 @@ def test_tiles_hold_all_elements(shape: tuple[int, ...], order: tuple[int, ...],
 
 
 @pytest.mark.parametrize(
+    ("columns", "side"), [(4, 4), (7, 4), (8, 8), (12, 4), (16, 16), (20, 4), (21, 16), (24, 8), (28, 16)]
+)
+def test_short_rows_are_transposed_in_smaller_squares(columns: int, side: int) -> None:
+    dag, x = _transposed((500, columns), (1, 0))
+    data = normal(500, columns)
+    lanes = ISA.vector_bytes // 4
+    extents = [loop.extent for loop in state_of(dag, row_state, ISA, 1)["y"].iters]
+    if lanes == 16:
+        assert extents[-1] == side
+    found = computed(dag, {x: data}, row_state, ISA, 1)
+    np.testing.assert_allclose(found, np.exp(data.T), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("shape", "order"),
     [((2000, 3), (1, 0)), ((3, 2000), (1, 0)), ((40, 50, 60), (1, 0, 2))],
     ids=["few of the source", "few of the result", "rows stay"],

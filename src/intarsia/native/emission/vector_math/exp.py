@@ -12,6 +12,7 @@ from typing import Final
 
 from intarsia.native.emission.vector_math.lanes import Lanes
 from intarsia.native.emission.vector_math.tables import ERF, TANH, Pieces
+from intarsia.native.log_terms import LN2_HIGH, LN2_LOW
 
 _EXP: Final = (
     *(1.0, 1.0, 0.4999999403953552, 0.1666652113199234),
@@ -39,35 +40,46 @@ _ERF: Final = (
 _TANH_TOP: Final = 9.02
 _ERF_TOP: Final = 3.95
 """Arguments from which the functions are 1 in float32."""
-_LN2_HIGH: Final = 0.693359375  # nine bits: its products with small integers are exact
-_LN2_LOW: Final = -2.12194440e-4
 
 
 def exp(lanes: Lanes, x: str) -> str:
     """Emit e to the x; the error is at most 2 ULP, and results below 2**-125 are 0."""
-    x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 89.0), -125.0 * log(2.0))
+    x, limit = lanes.below(x, 89.0), -125.0 * log(2.0)
+    x, is_gone = (x, "") if lanes.has_scale else _without_what_vanishes(lanes, x, limit)
     power, moved = lanes.nearest(lanes.mul(x, lanes.number(1 / log(2.0))))
-    rest = lanes.mul_add(power, lanes.number(-_LN2_HIGH), x)
-    rest = lanes.mul_add(power, lanes.number(-_LN2_LOW), rest)
-    return lanes.choose(is_gone, lanes.number(0.0), _scaled_polynomial(lanes, rest, _EXP, power, moved))
+    rest = lanes.mul_add(power, lanes.number(-LN2_HIGH), x)
+    rest = lanes.mul_add(power, lanes.number(-LN2_LOW), rest)
+    if lanes.has_scale:
+        return _scaled_above(lanes, lanes.polynomial(rest, _EXP), power, x, limit)
+    return lanes.choose(is_gone, lanes.number(0.0), _times_power(lanes, rest, _EXP, moved))
 
 
 def exp2(lanes: Lanes, x: str) -> str:
     """Emit 2 to the x; the error is at most 2 ULP, and results below 2**-125 are 0."""
-    x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 129.0), -125.0)
+    x, limit, coefficients = lanes.below(x, 129.0), -125.0, (1.0, *_EXP2)
+    x, is_gone = (x, "") if lanes.has_scale else _without_what_vanishes(lanes, x, limit)
     power, moved = lanes.nearest(x)
-    value = _scaled_polynomial(lanes, lanes.sub(x, power), (1.0, *_EXP2), power, moved)
-    return lanes.choose(is_gone, lanes.number(0.0), value)
+    rest = lanes.sub(x, power)
+    if lanes.has_scale:
+        return _scaled_above(lanes, lanes.polynomial(rest, coefficients), power, x, limit)
+    return lanes.choose(is_gone, lanes.number(0.0), _times_power(lanes, rest, coefficients, moved))
 
 
-def _scaled_polynomial(lanes: Lanes, x: str, coefficients: Sequence[float], power: str, moved: str) -> str:
-    """Emit a polynomial between 0.7 and 1.42 times `2**power`, for powers from -125 to 129.
+def _scaled_above(lanes: Lanes, value: str, power: str, x: str, limit: float) -> str:
+    """Emit `value * 2**power` where x is not below a limit, and 0 elsewhere; needs `has_scale`.
+
+    Lanes that the instruction's mask switches off take no time, whatever their values. Three instructions
+    less than with `_without_what_vanishes`: an exponential takes 0.72 of the time (Zen 5).
+    """
+    return lanes.scaled(value, power, lanes.test("uge", x, lanes.number(limit)))
+
+
+def _times_power(lanes: Lanes, x: str, coefficients: Sequence[float], moved: str) -> str:
+    """Emit a polynomial between 0.7 and 1.42 times a power of two, whose exponent is from -125 to 129.
 
     The polynomial is doubled, so that the other factor, 2**(power - 1), is a normal number where the result
     is infinite: it is the power with its bias, shifted into the exponent field.
     """
-    if lanes.has_scale:
-        return lanes.scaled(lanes.polynomial(x, coefficients), power)
     doubled = lanes.polynomial(x, [2 * coefficient for coefficient in coefficients])
     return lanes.mul(doubled, lanes.power_of_bits(moved))
 

@@ -142,10 +142,11 @@ class Lanes:
         """Whether one instruction multiplies by a power of two of any size."""
         return self.has_tables
 
-    def scaled(self, x: str, power: str) -> str:
-        """Emit `x * 2**power`; needs `has_scale`."""
+    def scaled(self, x: str, power: str, where: str) -> str:
+        """Emit `x * 2**power` where a condition holds, and 0 elsewhere; needs `has_scale`."""
         floats = f"{self.floats} "
-        args = f"{floats}{x}, {floats}{power}, {floats}zeroinitializer, i16 -1, i32 4"
+        mask = self.builder.pure(f"bitcast {vector_type('i1', self.lanes)} {where} to i{self.lanes}")
+        args = f"{floats}{x}, {floats}{power}, {floats}zeroinitializer, i{self.lanes} {mask}, i32 4"
         return self.builder.call(self.floats, "llvm.x86.avx512.mask.scalef.ps.512", args)
 
     def power_of_bits(self, moved: str) -> str:

@@ -1,15 +1,12 @@
-"""log and log2 of float32 lanes; coefficients as in `vector_math_exp`."""
+"""log and log2 of float32 lanes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from intarsia.native.emission.vector_math.lanes import Lanes
+from intarsia.native.log_terms import LN2_HIGH, LN2_LOW, LOG_TERMS
 
-_LOG: Final = (
-    *(0.3333333134651184, -0.25000837445259094, 0.20001284778118134, -0.16622774302959442),
-    *(0.14199833571910858, -0.13164231181144714, 0.1277833729982376, -0.07645110040903091),
-)
 _SQRT_HALF_BITS: Final = 0x3F3504F3
 _LEAST_NORMAL: Final = 2.0**-126
 
@@ -18,10 +15,10 @@ def log(lanes: Lanes, x: str) -> str:
     """Emit the natural logarithm; the error is at most 2 ULP."""
     exponent, near_one = _split(lanes, x)
     square = lanes.mul(near_one, near_one)
-    tail = lanes.mul(lanes.mul(lanes.polynomial(near_one, _LOG), near_one), square)
-    tail = lanes.mul_add(exponent, lanes.number(-2.12194440e-4), tail)
+    tail = lanes.mul(lanes.mul(lanes.polynomial(near_one, LOG_TERMS), near_one), square)
+    tail = lanes.mul_add(exponent, lanes.number(LN2_LOW), tail)
     tail = lanes.mul_add(lanes.number(-0.5), square, tail)
-    result = lanes.mul_add(exponent, lanes.number(0.693359375), lanes.add(near_one, tail))
+    result = lanes.mul_add(exponent, lanes.number(LN2_HIGH), lanes.add(near_one, tail))
     return _special(lanes, x, result)
 
 
@@ -29,7 +26,7 @@ def log2(lanes: Lanes, x: str) -> str:
     """Emit the logarithm to base 2; the error is at most 3 ULP."""
     exponent, near_one = _split(lanes, x)
     square = lanes.mul(near_one, near_one)
-    tail = lanes.mul(lanes.mul(lanes.polynomial(near_one, _LOG), near_one), square)
+    tail = lanes.mul(lanes.mul(lanes.polynomial(near_one, LOG_TERMS), near_one), square)
     tail = lanes.mul_add(lanes.number(-0.5), square, tail)
     # The factor log2(e) is 1 plus 0.44...: the term with factor 1 is added separately, and is exact.
     more = lanes.mul_add(lanes.number(0.44269504088896340736), tail, tail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from intarsia.native.te.tensor import Tensor
 
 LAST = int(np.iinfo(np.int64).max)
 """A position after all others: the neutral element of a minimum of positions."""
+_LAST_OF_WORDS: Final = int(np.iinfo(np.int32).max)
+"""The same among positions of 32 bits, of which a vector holds as many as of float32 values."""
 
 
 @compute_rule("ArgMax", "ArgMin")
@@ -61,9 +64,15 @@ def hardmax(call: ComputeCall) -> Sequence[Tensor]:
     return [compute(call.shape, element, call.name)]
 
 
-def extreme_combiner(dtype: DType, is_least: bool = False, is_last: bool = False) -> Combiner:
+def extreme_combiner(
+    dtype: DType, is_least: bool = False, is_last: bool = False, positions: DType = DType.INT64
+) -> Combiner:
     """Return a combiner of pairs (position, value): the more extreme value wins, then the first or last."""
-    identity = (-1 if is_last else LAST, DType.INT64), (highest(dtype) if is_least else lowest(dtype), dtype)
+    after_all = LAST if positions is DType.INT64 else _LAST_OF_WORDS
+    identity = (
+        (-1 if is_last else after_all, positions),
+        (highest(dtype) if is_least else lowest(dtype), dtype),
+    )
 
     def combine(lhs: Sequence[Expression], rhs: Sequence[Expression]) -> Sequence[Expression]:
         takes = _beats(rhs, lhs, is_least, is_last)
@@ -87,11 +96,14 @@ def _positions(call: ComputeCall, axis: int, is_least: bool, is_last: bool) -> T
     """Declare the positions of the extremes along an axis, which the result lacks."""
     x = call.input(0)
     along = reduce_axis(x.shape[axis], f"r{axis}")
-    combiner = extreme_combiner(x.dtype, is_least, is_last)
+    # Positions of 64 bits take twice the vectors of float32 values.
+    dtype = DType.INT32 if x.shape[axis] < _LAST_OF_WORDS else DType.INT64
+    combiner = extreme_combiner(x.dtype, is_least, is_last, dtype)
 
     def element(*indices: Expression) -> Reduction:
         at = (*indices[:axis], along.expression, *indices[axis:])
-        return reduce(combiner, (along.expression, x[at]), along)
+        return reduce(combiner, (along.expression.astype(dtype), x[at]), along)
 
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    return compute_many(shape, element, f"{call.name}.found", count=2)[0]
+    narrow = compute_many(shape, element, f"{call.name}.found", count=2)[0]
+    return compute(shape, lambda *i: narrow[i].astype(DType.INT64), f"{call.name}.position")

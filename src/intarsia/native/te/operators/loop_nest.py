@@ -30,6 +30,22 @@ def loop_nest(
     return statement
 
 
+def unrolled_nest(prefix: str, shape: Sequence[int], body: Callable[[Indices], Statement]) -> Statement:
+    """Build loops over a small shape whose buffers may be registers: unrolled ones, the innermost vectorised.
+
+    Args:
+        prefix: Prefix of the names of the variables; nested nests need different ones.
+        shape: Extents of the loops; () is the body alone.
+        body: Function that is called once with the variables. No iteration reads what another one writes.
+    """
+    variables = [LoopVar(f"{prefix}{position}") for position in range(len(shape))]
+    statement = body(tuple(Expression(variable) for variable in variables))
+    kind = ForKind.VECTORIZED
+    for variable, extent in zip(reversed(variables), reversed(shape), strict=True):
+        statement, kind = For(variable, extent, statement, kind), ForKind.UNROLLED
+    return statement
+
+
 def store(buffer: Buffer, indices: Sequence[Expression], value: Expression) -> Store:
     """Build `buffer[indices] = value`."""
     return Store(buffer, tuple(index.scalar for index in indices), value.scalar)

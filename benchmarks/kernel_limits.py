@@ -1,0 +1,210 @@
+"""What limits native kernels: the roofs of this machine, and what their loops say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Final
+
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.graph.region_plan import KernelPlan
+from intarsia.native.machine.isa import Isa
+from intarsia.native.peak import measured_peak
+from intarsia.native.schedule.schedule_task import work_of
+from intarsia.native.te import ComputeOp
+from intarsia.runtime.profile import ProfileRow
+
+_FLOAT_BYTES: Final = 4
+_SHORT: Final = 5e-6
+"""Seconds of a kernel up to which beginnings and ends of its loops count, not its work."""
+_FULL: Final = 0.85
+"""Share of the lanes from which vectors count as full."""
+_FEW_USES: Final = 32.0
+"""Multiply-adds for each element read or written, up to which loads are as many as multiply-adds of vectors:
+a depthwise 3x3 convolution has 4.5, a pointwise one of 64 to 64 channels 32, a 3x3 one of 64 channels 288."""
+
+
+class Limit(Enum):
+    """What limits a kernel; the value ends the sentence "so much is lost in ..."."""
+
+    CONVERSION = "copies into other layouts, which the bound does not count"
+    BARRIER = "barriers between threads"
+    LATENCY = "sums that are too few to hide the latency of multiply-adds"
+    LANES = "vectors that short rows do not fill"
+    LOADS = "multiply-adds that wait for loads, as each element is used a few times only"
+    SHORT = "kernels of a few microseconds, in which loops begin and end"
+    FUNCTIONS = "exponentials, quotients and other functions, which the bound does not count"
+    PASSES = "rows that are read several times"
+    MOVED = "reads and writes below the bandwidth of the caches"
+    ARITHMETIC = "register tiles below the peak: packing, remainders, and loads between multiply-adds"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The roofs of this machine for a number of threads.
+
+    Attributes:
+        isa: Instruction set with the machine model.
+        threads: Number of threads.
+        peak: Operations per second of multiply-adds on all threads.
+        hertz: Cycles per second of a core.
+    """
+
+    isa: Isa
+    threads: int
+    peak: float
+    hertz: float
+
+    @classmethod
+    def measured(cls, threads: int) -> Machine:
+        """Time the peak of this machine."""
+        isa = Isa.host()
+        lanes = isa.vector_bytes // _FLOAT_BYTES
+        per_cycle = 2 * lanes * isa.machine.fmas_per_cycle(isa.vector_bytes)
+        return cls(isa, threads, measured_peak(isa, threads), measured_peak(isa, 1) / per_cycle)
+
+    def seconds_of_bytes(self, size: float, is_from_memory: bool = False) -> float:
+        """Return the least seconds to read or write some bytes from where they are."""
+        model, caches = self.isa.machine, self.isa.caches
+        if is_from_memory or size > caches.third:
+            rate = model.memory_share(self.threads, self.isa.cores)
+        elif size > caches.second * self.threads:
+            rate = model.third_bandwidth if self.threads == 1 else model.busy_third_bandwidth
+        else:
+            rate = model.second_bandwidth
+        return size / (rate * self.hertz * self.threads)
+
+    @property
+    def barrier_seconds(self) -> float:
+        """Seconds of a barrier; none with one thread."""
+        return self.isa.machine.barrier_cycles / self.hertz if self.threads > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel at its place in a model.
+
+    Attributes:
+        row: Its work and time.
+        plan: Its computation; None if the plan has another one at this place.
+        machine: The machine that runs it.
+        streams: Whether its weights come from memory.
+    """
+
+    row: ProfileRow
+    plan: KernelPlan | None
+    machine: Machine
+    streams: bool
+
+    @cached_property
+    def arithmetic(self) -> float:
+        """Least seconds of its multiply-adds."""
+        work = self.row.kernel.work
+        if work is None:
+            return 0.0
+        # The bound of the profile counts what Winograd's algorithm leaves, but also bytes.
+        seconds = work.flop / self.machine.peak
+        return seconds if work.bound is None else min(seconds, work.bound)
+
+    @cached_property
+    def transfer(self) -> float:
+        """Least seconds of its reads and writes."""
+        work = self.row.kernel.work
+        if work is None:
+            return 0.0
+        weights = min(work.bytes, self.weight_bytes) if self.streams else 0
+        return self.machine.seconds_of_bytes(work.bytes - weights) + self.machine.seconds_of_bytes(
+            weights, is_from_memory=True
+        )
+
+    @property
+    def weight_bytes(self) -> int:
+        """Size of the constants that it reads, in bytes."""
+        return 0 if self.plan is None else sum(array.nbytes for array in self.plan.constants.values())
+
+    @property
+    def bound(self) -> float:
+        """Least seconds of the kernel."""
+        return max(self.arithmetic, self.transfer) * self.row.calls
+
+    @property
+    def lost(self) -> float:
+        """Seconds beyond the bound."""
+        return max(0.0, self.row.seconds - self.bound)
+
+    def limit(self) -> Limit:
+        """Return what limits the kernel most, by its loops and its work."""
+        row = self.row
+        if row.kernel.is_conversion or not row.kernel.nodes:
+            return Limit.CONVERSION
+        if 0 < self.lost <= 2 * self.machine.barrier_seconds * row.calls:
+            return Limit.BARRIER
+        if self.plan is None:
+            return Limit.ARITHMETIC if self.arithmetic >= self.transfer else Limit.MOVED
+        if row.seconds <= _SHORT * row.calls:
+            return Limit.SHORT
+        dag = self.plan.dag
+        if row.flop:
+            return self._limit_of_sums(dag)
+        if _count_functions(dag) and not any(op.combiner for op in _loops(dag)):
+            return Limit.FUNCTIONS
+        if _reads_again(dag):
+            return Limit.FUNCTIONS if _count_functions(dag) > 1 else Limit.PASSES
+        return Limit.LANES if _fill(dag, self.machine.isa) < _FULL else Limit.MOVED
+
+    def _limit_of_sums(self, dag: ComputeDAG) -> Limit:
+        """Return what limits a kernel with products."""
+        isa, anchor = self.machine.isa, _anchor(dag)
+        work = self.row.kernel.work
+        assert work is not None, "it has multiply-adds"
+        lanes = isa.vector_bytes // _FLOAT_BYTES
+        sums = math.prod(axis.extent for axis in anchor.axes)
+        if sums < isa.independent_sums * lanes * self.machine.threads:
+            return Limit.LATENCY
+        if self.transfer > self.arithmetic:
+            return Limit.MOVED
+        if work.flop / 2 * _FLOAT_BYTES < _FEW_USES * (work.bytes - min(work.bytes, self.weight_bytes)):
+            return Limit.LOADS
+        return Limit.LANES if _fill(dag, isa) < _FULL else Limit.ARITHMETIC
+
+
+def _loops(dag: ComputeDAG) -> list[ComputeOp]:
+    return [op for op in dag.ops if isinstance(op, ComputeOp)]
+
+
+def _anchor(dag: ComputeDAG) -> ComputeOp:
+    """Return the operation with the most work."""
+    return max(_loops(dag), key=lambda op: work_of([op]))
+
+
+def _fill(dag: ComputeDAG, isa: Isa) -> float:
+    """Return the share of the lanes that rows of the operation with the most work fill."""
+    op, lanes = _anchor(dag), isa.vector_bytes // _FLOAT_BYTES
+    extent = max((axis.extent for axis in (*op.axes[-1:], *op.reduce_axes[-1:])), default=1)
+    return extent / (-(-extent // lanes) * lanes)
+
+
+def _count_functions(dag: ComputeDAG) -> int:
+    """Return the number of functions and quotients in elements that are computed for whole tensors."""
+    ops = _loops(dag)
+    most = max((work_of([op]) for op in ops), default=0)
+    return sum(
+        isinstance(part, Intrinsic) or (isinstance(part, Arith) and part.op is ArithOp.DIV)
+        for op in ops
+        if 2 * work_of([op]) >= most
+        for body in op.bodies
+        for part, _ in scalar_post_order(body)
+    )
+
+
+def _reads_again(dag: ComputeDAG) -> bool:
+    """Return whether a reduction and another operation read the same tensor."""
+    readers = (dag.readers[op] for op in dag.ops)
+    return any(
+        len(reading) > 1 and any(isinstance(op, ComputeOp) and op.combiner for op in reading)
+        for reading in readers
+    )
