@@ -2,7 +2,8 @@
 
 Workers report the fingerprint of their machine as a resource ("intarsia-<version>-host-<digest>"), which a
 plugin gives to those that are there and to those that join later. Tasks ask for that resource, so that
-only machines such as this one get them. Dask gives tasks of a lost worker to others.
+only machines such as this one get them. Dask gives tasks of a lost worker to others. When the scheduler is
+lost, its tasks are lost with it: they are submitted again to the one that answers at the same address.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from intarsia.measure.testbed.local import DEFAULT_LIMITS, TestbedLimits
 from intarsia.measure.testbed.parcel import PackedFolder
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.measure.testbed.station import StationFacts, retire, stop_race
-from intarsia.measure.testbed.transport import lost
+from intarsia.measure.testbed.transport import ConnectionLostError, lost
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.version import VERSION
@@ -37,7 +38,10 @@ INSTALL: Final = "pip install 'intarsia[distributed]'"
 
 _PLUGIN: Final = "intarsia"
 _LOOK_S: Final = 1.0
-"""Time between two looks at the workers while results are awaited."""
+"""Time between two looks at the workers while results are awaited, and between two attempts to reconnect."""
+
+_CLOSE_S: Final = 2.0
+"""Seconds that a client without a scheduler may take to close."""
 
 
 def connect(
@@ -61,30 +65,21 @@ def connect(
         preload: Modules that the processes of candidates import, such as kinds of candidates.
         on_note: Called with a line for users before a wait.
         timeout_s: Seconds to wait for the scheduler, and then for a first worker.
-        patience_s: Seconds to wait for a worker to come back when all are gone.
+        patience_s: Seconds to wait for a worker to come back when all are gone, or for the scheduler.
 
     Raises:
         UsageError: `distributed` is not installed, no scheduler answers at the address, no worker has this
             machine's fingerprint, or a worker has another version of Intarsia.
         ExecutionError: The workers cannot be prepared.
     """
-    client = _client(address, timeout_s)
+    cluster = _Cluster(address, StationFacts(VERSION, host), on_note, timeout_s, patience_s)
+    executor = cluster.open()
     try:
-        wanted = StationFacts(VERSION, host)
-        workers = ClusterWorkers(client, address, wanted)
-        workers.expect(timeout_s)
-        try:
-            client.register_plugin(_plugin(), name=_PLUGIN)
-        except Exception as error:  # of the workers: whatever their Python raises
-            kind = type(error).__name__
-            raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
-        cluster = _Cluster(client, workers, on_note, patience_s)
-        executor = client.get_executor(pure=False, resources={wanted.resource: 1})
         return RemoteTestbed.open(
             executor, host, cluster, limits=limits, seed=seed, preload=preload, on_wait=on_note
         )
     except BaseException:
-        client.close()
+        cluster.client.close()
         raise
 
 
@@ -93,21 +88,73 @@ class _Cluster:
     """See Transport.
 
     Attributes:
-        client: Client of the scheduler.
-        present: The workers.
+        address: Address of the scheduler.
+        wanted: Required facts of workers.
         on_note: Called with a line for users before a wait.
-        patience_s: Seconds to wait for a worker to come back when all are gone.
+        timeout_s: Seconds to wait for the scheduler, and then for a first worker.
+        patience_s: Seconds to wait for a worker to come back when all are gone, or for the scheduler.
         clock: Function that returns seconds.
     """
 
-    client: Client
-    present: ClusterWorkers
+    address: str
+    wanted: StationFacts
     on_note: Callable[[str], None] | None
+    timeout_s: float
     patience_s: float
     clock: Callable[[], float] = time.monotonic
+    client: Client = field(init=False)
+    """Client of the scheduler."""
+    present: ClusterWorkers = field(init=False)
+    """The workers."""
     _looked_at: float = 0.0
     _gone_since: float | None = None
     _parcels: dict[str, Future[PackedFolder]] = field(default_factory=dict)
+
+    def open(self) -> Executor:
+        """Connect to the scheduler, and return an executor of the workers that measure as this machine does.
+
+        Raises:
+            UsageError: As `connect`.
+            ExecutionError: As `connect`.
+        """
+        client = _client(self.address, self.timeout_s)
+        try:
+            workers = ClusterWorkers(client, self.address, self.wanted)
+            workers.expect(self.timeout_s)
+            try:
+                client.register_plugin(_plugin(), name=_PLUGIN)
+            except Exception as error:  # of the workers: whatever their Python raises
+                kind = type(error).__name__
+                raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
+        except BaseException:
+            client.close()
+            raise
+        self.client, self.present, self._gone_since = client, workers, None
+        executor: Executor = client.get_executor(pure=False, resources={self.wanted.resource: 1})
+        return executor
+
+    def reconnect(self) -> Executor:
+        """See Transport.reconnect; a restarted scheduler has no tasks, and its workers no parcels."""
+        if self.on_note is not None:
+            self.on_note(
+                f"the connection to the scheduler at {self.address} is lost: "
+                f"waiting {self.patience_s:g} s for it to come back"
+            )
+        self.client.close(timeout=_CLOSE_S)
+        self._parcels.clear()
+        until = self.clock() + self.patience_s
+        while True:
+            try:
+                return self.open()
+            except (UsageError, ExecutionError) as error:
+                if self.clock() >= until:
+                    raise ExecutionError(
+                        f"the connection to the scheduler at {self.address} is lost, and has not come back "
+                        f"in {self.patience_s:g} s: {error.problem}",
+                        help="see that it runs and has workers, and run the same command again: "
+                        "what has been measured is kept",
+                    ) from error
+            time.sleep(_LOOK_S)
 
     @property
     def workers(self) -> int:
@@ -126,7 +173,7 @@ class _Cluster:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once
                 self._parcels[name] = self.client.submit(
-                    _same, PackedFolder.pack(folder), pure=False, resources={self.present.wanted.resource: 1}
+                    _same, PackedFolder.pack(folder), pure=False, resources={self.wanted.resource: 1}
                 )
         return self._parcels[name]
 
@@ -149,6 +196,8 @@ class _Cluster:
 
     def watch(self) -> None:
         """See Transport.watch."""
+        if self.client.status != "running":
+            raise self._scheduler_lost()
         now = self.clock()
         self._look(now)
         if self.present.fit_threads:
@@ -160,13 +209,11 @@ class _Cluster:
                 self.on_note(
                     f"all workers of the cluster are gone: waiting {self.patience_s:g} s for one to come back"
                 )
-        if self.client.status == "closed":
-            raise self._scheduler_lost()
         if now - self._gone_since >= self.patience_s:
             raise ExecutionError(
-                f"all workers of the cluster at {self.present.address} are gone, and none has come back in "
+                f"all workers of the cluster at {self.address} are gone, and none has come back in "
                 f"{self.patience_s:g} s",
-                help=f"start one (dask worker {self.present.address}) and run the same command again: "
+                help=f"start one (dask worker {self.address}) and run the same command again: "
                 "what has been measured is kept",
             )
 
@@ -186,11 +233,8 @@ class _Cluster:
             self._looked_at = now
             self.present.look()
 
-    def _scheduler_lost(self) -> ExecutionError:
-        return ExecutionError(
-            f"the connection to the scheduler at {self.present.address} is lost",
-            help="see that it runs, and run the same command again: what has been measured is kept",
-        )
+    def _scheduler_lost(self) -> ConnectionLostError:
+        return ConnectionLostError(f"the connection to the scheduler at {self.address} is lost")
 
 
 def _client(address: str, timeout_s: float) -> Client:

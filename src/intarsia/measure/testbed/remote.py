@@ -21,7 +21,7 @@ from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.station import MeasuredThere, SentCandidate, measure_there, race_there
 from intarsia.measure.testbed.station_session import StationSettings
 from intarsia.measure.testbed.testbed import Measured
-from intarsia.measure.testbed.transport import SharedFiles, Transport
+from intarsia.measure.testbed.transport import ConnectionLostError, SharedFiles, Transport
 from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
@@ -129,34 +129,56 @@ class RemoteTestbed(ClosedOnExit):
             shutil.rmtree(folder.path, ignore_errors=True)
 
     def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
-        """See Testbed.measure; closing it cancels what has not begun."""
+        """See Testbed.measure; closing it cancels what has not begun.
+
+        When the connection to the executor is lost, what has no result yet is submitted again.
+        """
+        left = list(inputs)
+        while left:
+            try:
+                yield from self._measure_connected(left)
+            except ConnectionLostError:
+                self.executor = self.transport.reconnect()
+
+    def _measure_connected(self, left: list[MeasureInput]) -> Generator[Measured, None, None]:
+        """Measure candidates as long as the connection lasts, and remove those that have a result."""
         waiting: dict[Future[MeasuredThere], MeasureInput] = {}
         try:
-            for item in inputs:
-                parcel = self.transport.parcel(self.prepare(item.workload))
-                waiting[self._submit(measure_there, parcel, self.settings, _sent(item))] = item
+            for item in left:
+                folder = self.prepare(item.workload)
+                waiting[self._submit(measure_there, folder, self.settings, _sent(item))] = item
             while waiting:
                 for future in self._done(waiting):
-                    yield self._measured(waiting.pop(future), future)
+                    measured = self._measured(waiting[future], future)
+                    left.remove(waiting.pop(future))
+                    yield measured
         finally:
             for future in waiting:
                 future.cancel()
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
-        """See Testbed.race; until the end, `limits.on_turn` is called with the time, and 0 rounds."""
+        """See Testbed.race; until the end, `limits.on_turn` is called with the time, and 0 rounds.
+
+        A race whose connection is lost is held again from its beginning.
+        """
         if len({item.workload.digest for item in racers.values()}) != 1:
             raise ValueError("a race has candidates of one workload")
         folder = self.prepare(next(iter(racers.values())).workload)
+        while True:
+            try:
+                return self._race_connected(folder, racers, limits)
+            except ConnectionLostError:
+                self.executor = self.transport.reconnect()
+
+    def _race_connected(
+        self, folder: WorkloadFolder, racers: Mapping[str, MeasureInput], limits: RaceLimits
+    ) -> Raced:
         race = uuid4().hex
-        future = self._submit(
-            race_there,
-            *(self.transport.parcel(folder), self.settings),
-            *({name: _sent(item) for name, item in racers.items()}, limits.policy, limits.seconds, race),
-        )
+        sent = {name: _sent(item) for name, item in racers.items()}
+        future = self._submit(race_there, folder, self.settings, sent, limits.policy, limits.seconds, race)
+        stop = partial(self.transport.stop_race, self.settings.session, folder, race)
         try:
-            self._see_to_end(
-                future, limits, partial(self.transport.stop_race, self.settings.session, folder, race)
-            )
+            self._see_to_end(future, limits, stop)
             return future.result()
         except IntarsiaError:
             raise
@@ -177,9 +199,11 @@ class RemoteTestbed(ClosedOnExit):
         self.pool.stop()
         self.folder.close()
 
-    def _submit(self, function: Callable[..., Result], /, *arguments: object) -> Future[Result]:
+    def _submit(
+        self, function: Callable[..., Result], folder: WorkloadFolder, /, *arguments: object
+    ) -> Future[Result]:
         try:
-            return self.executor.submit(function, *arguments)
+            return self.executor.submit(function, self.transport.parcel(folder), *arguments)
         except IntarsiaError:
             raise
         except Exception as error:  # as in `race`
