@@ -14,14 +14,16 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.testbed.cluster_workers import ClusterWorkers
 from intarsia.measure.testbed.local import DEFAULT_LIMITS, TestbedLimits
-from intarsia.measure.testbed.parcel import PackedFolder
+from intarsia.measure.testbed.parcel import PackedConstant, PackedFolder
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.measure.testbed.station import StationFacts, retire, stop_race
 from intarsia.measure.testbed.transport import ConnectionLostError, lost
@@ -108,7 +110,10 @@ class _Cluster:
     """The workers."""
     _looked_at: float = 0.0
     _gone_since: float | None = None
-    _parcels: dict[str, Future[PackedFolder]] = field(default_factory=dict)
+    _parcels: dict[str, list[Future[Any]]] = field(default_factory=dict)
+    """By the name of the folder: the folder without constants, then its large constants."""
+    _digests: dict[Path, str] = field(default_factory=dict)
+    """Digests of constants by their folders."""
 
     def open(self) -> Executor:
         """Connect to the scheduler, and return an executor of the workers that measure as this machine does.
@@ -163,29 +168,51 @@ class _Cluster:
         return self.present.fit_threads
 
     def parcel(self, folder: WorkloadFolder) -> object:
-        """See Transport.parcel.
+        """See Transport.parcel: the folder and each of its large constants, as results of tasks.
 
-        It is the result of a task: Dask hands it from worker to worker, and makes it anew when those that
-        have it are lost (what `scatter` has spread is gone then).
+        Dask hands such results from worker to worker, so that each worker gets a constant once, for all
+        workloads that share it. It makes them anew when the workers that have them are lost (what `scatter`
+        has spread is gone then).
         """
         name = folder.path.name
-        if name not in self._parcels or self._parcels[name].status not in {"pending", "finished"}:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once
-                self._parcels[name] = self.client.submit(
-                    _same, PackedFolder.pack(folder), pure=False, resources={self.wanted.resource: 1}
-                )
+        if name not in self._parcels or not all(map(_is_alive, self._parcels[name])):
+            packed = PackedFolder.pack(folder, self._packed)
+            constants = [self._send(item, _constant_key(item.digest)) for item in packed.constants]
+            bare = replace(packed, constants=())
+            self._parcels[name] = [self._send(bare, f"intarsia-workload-{uuid4().hex}"), *constants]
         return self._parcels[name]
 
     def forget(self, folder: WorkloadFolder) -> None:
-        """See Transport.forget."""
+        """See Transport.forget; constants of other workloads stay."""
         self._parcels.pop(folder.path.name, None)
+
+    def _packed(self, path: Path) -> PackedConstant:
+        """Return the constant in a folder; without its files if the cluster has it already."""
+        digest = self._digests.get(path)
+        if digest is not None and self._sent(_constant_key(digest)) is not None:
+            return PackedConstant(digest, ())
+        constant = PackedConstant.pack(path)
+        self._digests[path] = constant.digest
+        return constant
+
+    def _sent(self, key: str) -> Future[Any] | None:
+        """Return the result of a task that was submitted before, if it is not lost."""
+        futures = (future for parts in self._parcels.values() for future in parts)
+        return next((future for future in futures if future.key == key and _is_alive(future)), None)
+
+    def _send(self, content: object, key: str) -> Future[Any]:
+        """Return the result of a task that has the content; one of this key that exists already is taken."""
+        if sent := self._sent(key):
+            return sent
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once
+            return self.client.submit(_same, content, key=key, resources={self.wanted.resource: 1})
 
     def verdict(self, error: BaseException) -> Outcome:
         """See Transport.verdict; what ends one worker after the other has crashed."""
         from distributed import KilledWorker
 
-        parcels = {future.key for future in self._parcels.values()}
+        parcels = {future.key for parts in self._parcels.values() for future in parts}
         if isinstance(error, KilledWorker) and error.task not in parcels:
             times, last = error.allowed_failures + 1, error.last_worker.address
             message = f"the worker that measured it ended, {times} times in a row: the last was {last}"
@@ -257,9 +284,17 @@ def _client(address: str, timeout_s: float) -> Client:
         ) from error
 
 
-def _same(parcel: PackedFolder) -> PackedFolder:
+def _same(content: object) -> object:
     """Return the argument, as a task."""
-    return parcel
+    return content
+
+
+def _constant_key(digest: str) -> str:
+    return f"intarsia-constant-{digest}"
+
+
+def _is_alive(future: Future[Any]) -> bool:
+    return future.status in {"pending", "finished"}
 
 
 async def _leave(session: str) -> None:

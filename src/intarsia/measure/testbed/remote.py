@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from uuid import uuid4
 
+from intarsia.measure.arrays.constant_store import ConstantStore
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.reference_task import add_reference
@@ -29,8 +31,15 @@ from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Host
 
-WAITING_FOR_EACH: Final = 4
-"""Candidates per lane in one call of `measure`, so that no lane waits for the slowest one."""
+CANDIDATES_PER_LANE: Final = 16
+"""Candidates per lane in one call of `measure`: at its end lanes wait for the slowest one."""
+
+SUBMITTED_PER_LANE: Final = 2
+"""Candidates per lane that the executor has at a time: one that runs, and one so that no lane waits for it.
+
+Executors may assign a candidate to a process when it is submitted: then those of slow candidates, which come
+last, would lie behind others.
+"""
 
 _POLL_S: Final = 0.5
 _RACE_POLL_S: Final = 0.1
@@ -92,10 +101,14 @@ class RemoteTestbed(ClosedOnExit):
         folder = RunFolder.open(parent)
         settings = StationSettings(uuid4().hex, host, limits, preload)
         carried = SharedFiles(transport) if isinstance(transport, int) else transport
-        for name in ("workloads", "pools"):
+        for name in ("workloads", "constants", "pools"):
             (folder.path / name).mkdir()
         pool = WorkerPool(1, preload=(*PRELOAD, *preload), folder=folder.path / "pools")
         return cls(executor, settings, carried, pool, folder, seed, on_wait)
+
+    @cached_property
+    def _constants(self) -> ConstantStore:
+        return ConstantStore(self.folder.path / "constants")
 
     @property
     def host(self) -> Host:
@@ -105,7 +118,7 @@ class RemoteTestbed(ClosedOnExit):
     @property
     def width(self) -> int:
         """See Testbed.width."""
-        return WAITING_FOR_EACH * max(1, self.transport.workers)
+        return CANDIDATES_PER_LANE * max(1, self.transport.workers)
 
     @property
     def lanes(self) -> int:
@@ -117,7 +130,7 @@ class RemoteTestbed(ClosedOnExit):
         if workload.digest not in self._workloads:
             add, parent = partial(add_reference, self.pool), self.folder.path / "workloads"
             with shared_host(on_wait=self.on_wait):
-                folder = WorkloadFolder.write(workload, parent, self.seed, add)
+                folder = WorkloadFolder.write(workload, parent, self.seed, add, self._constants)
             self._workloads[workload.digest] = folder
         return self._workloads[workload.digest]
 
@@ -144,10 +157,13 @@ class RemoteTestbed(ClosedOnExit):
         """Measure candidates as long as the connection lasts, and remove those that have a result."""
         waiting: dict[Future[MeasuredThere], MeasureInput] = {}
         try:
-            for item in left:
-                folder = self.prepare(item.workload)
-                waiting[self._submit(measure_there, folder, self.settings, _sent(item))] = item
-            while waiting:
+            queue = deque(left)
+            while queue or waiting:
+                most = SUBMITTED_PER_LANE * self.lanes
+                while queue and len(waiting) < most:
+                    item = queue.popleft()
+                    folder = self.prepare(item.workload)
+                    waiting[self._submit(measure_there, folder, self.settings, _sent(item))] = item
                 for future in self._done(waiting):
                     measured = self._measured(waiting[future], future)
                     left.remove(waiting.pop(future))

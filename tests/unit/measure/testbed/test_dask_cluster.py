@@ -81,7 +81,7 @@ def test_candidates_end_as_on_this_machine(cluster: Processes) -> None:
 def test_timings_never_overlap_and_nothing_is_built_beside_them(cluster: Processes, folder: Path) -> None:
     (folder / "record").unlink(missing_ok=True)
     with connected(cluster) as testbed:
-        assert testbed.width == 8
+        assert testbed.width == 32
         measured = list(testbed.measure([candidate(trace=number) for number in range(14)]))
     assert [each.outcome.error for each in measured] == [MeasureError.OK] * 14
     found = spans(folder / "record")
