@@ -9,6 +9,8 @@ from uuid import uuid4
 
 _SEPARATOR: Final = "/"
 _PARTS: Final = 5
+_DEAD: Final = frozenset("ZXx")
+"""States of processes that have ended, in /proc/PID/stat."""
 _START_FIELD: Final = 19
 """Index of the start time among the fields of /proc/PID/stat behind the name, which may have blanks."""
 
@@ -42,4 +44,6 @@ def _process(pid: int) -> tuple[str, str]:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return str(pid), ""
-    return str(pid), text.rpartition(")")[2].split()[_START_FIELD]
+    state, *fields = text.rpartition(")")[2].split()
+    is_dead = state in _DEAD  # killed, but its parent has not looked at it yet
+    return str(pid), "" if is_dead else fields[_START_FIELD - 1]

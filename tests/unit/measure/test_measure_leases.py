@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 import pytest
 from tests.unit.measure.database.conftest import new_place, place, server
 from tests.unit.measure.quick_testbed import HOST, as_input
+from tests.unit.measure.worker_pool.live_processes import until
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database
@@ -162,7 +163,7 @@ def test_leases_of_others_are_waited_for_until_they_end(place: str) -> None:
         assert found == [INPUTS[1:2], INPUTS[2:3]]
         assert len(waits) == 1
         key = holder.key(INPUTS[0])
-        assert database.take_leases([key], "other machine", 0.0) == {key}
+        assert database.take_leases([key], "other machine", -1.0) == {key}
         assert database.take_leases([key], "third machine", 60.0) == {key}
         assert database.take_leases([key], "other machine", 60.0) == frozenset()
         database.end_leases([key], "other machine")
@@ -187,6 +188,16 @@ def test_owners_of_other_machines_are_taken_for_alive() -> None:
     assert not has_ended("/".join(("another boot", namespace, pid, "1", rest)))
     assert not has_ended("/".join(("", "", pid, "1", rest)))
     assert not has_ended("text")
+
+
+def test_a_killed_process_that_its_parent_has_not_looked_at_has_ended() -> None:
+    command = [sys.executable, "-c", "from intarsia.measure import lease_owner as o; print(o.new_owner())"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    owner = process.stdout.read().strip()  # the end of the output comes with that of the process
+    assert until(lambda: has_ended(owner))
+    process.wait()
+    assert has_ended(owner)
 
 
 def test_without_a_database_all_is_measured() -> None:
