@@ -14,6 +14,7 @@ from intarsia.measure.database import Database
 from intarsia.measure.database.record import record_key
 from intarsia.measure.lease_owner import has_ended, new_owner
 from intarsia.measure.measure_input import MeasureInput
+from intarsia.measure.testbed import Testbed
 from intarsia.support.callbacks import never
 from intarsia.support.errors import DatabaseError
 
@@ -50,7 +51,7 @@ class MeasureLeases:
         inputs: Sequence[MeasureInput],
         most: Callable[[float], int],
         is_stored: Callable[[MeasureInput], bool],
-        on_wait: Callable[[str], object] | None,
+        testbed: Testbed,
     ) -> Generator[list[MeasureInput], None, None]:
         """Yield batches of candidates that this tuner alone measures, until all have results.
 
@@ -60,7 +61,7 @@ class MeasureLeases:
             inputs: Candidates without results, each once.
             most: Function of the seconds of the last wait that returns the size of the next batch; 0 to end.
             is_stored: Function that returns whether a candidate has a result by now, and takes note of it.
-            on_wait: Called with a line for users before the first wait for another tuner.
+            testbed: Testbed that measures; its `on_wait` is called before the first wait for another tuner.
         """
         waiting, waited, has_waited = list(inputs), 0.0, False
         while waiting and (size := most(waited)) > 0:
@@ -75,8 +76,8 @@ class MeasureLeases:
                 finally:
                     self._end(map(self.key, batch))
                 continue
-            if on_wait is not None and not has_waited:
-                on_wait("another run measures the rest: waiting for its results")
+            if not has_waited and testbed.on_wait is not None:
+                testbed.on_wait("another run measures the rest: waiting for its results")
             has_waited = True
             self.pause(POLL_S)
             waited += POLL_S

@@ -342,7 +342,7 @@ class _Run:
     def batches(self, leases: MeasureLeases) -> Generator[list[MeasureInput], None, None]:
         """Yield the candidates to measure in batches, until the run is over."""
         waiting = [item for key, item in self._distinct.items() if key not in self._finished]
-        return leases.batches(waiting, self._left, self._find_stored, self._measurer.testbed.on_wait)
+        return leases.batches(waiting, self._left, self._find_stored, self._measurer.testbed)
 
     def _left(self, waited: float) -> int:
         """Return the size of the next batch after a wait for another tuner, in seconds; 0 if it is over."""

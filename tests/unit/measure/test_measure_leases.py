@@ -120,7 +120,7 @@ def test_a_tuner_that_is_stopped_leaves_the_rest_to_others_at_once(place: str) -
 
 
 def batches(leases: MeasureLeases, inputs: Sequence[MeasureInput]) -> Generator[list[MeasureInput]]:
-    return leases.batches(inputs, lambda waited: len(inputs), lambda item: False, None)
+    return leases.batches(inputs, lambda waited: len(inputs), lambda item: False, FakeTestbed([]))
 
 
 KILLED = """
@@ -159,7 +159,9 @@ def test_leases_of_others_are_waited_for_until_they_end(place: str) -> None:
         with holder.holding(INPUTS[:1]):
             leases = MeasureLeases(database, HOST.digest, pause=waits.append)
             most = [2, 2, 2, 0]
-            found = list(leases.batches(INPUTS[:3], lambda waited: most.pop(0), lambda item: False, None))
+            found = list(
+                leases.batches(INPUTS[:3], lambda waited: most.pop(0), lambda item: False, FakeTestbed([]))
+            )
         assert found == [INPUTS[1:2], INPUTS[2:3]]
         assert len(waits) == 1
         key = holder.key(INPUTS[0])
@@ -202,6 +204,6 @@ def test_a_killed_process_that_its_parent_has_not_looked_at_has_ended() -> None:
 
 def test_without_a_database_all_is_measured() -> None:
     leases = MeasureLeases(None, HOST.digest)
-    found = list(leases.batches(INPUTS, lambda waited: 8, lambda item: False, None))
+    found = list(leases.batches(INPUTS, lambda waited: 8, lambda item: False, FakeTestbed([])))
     assert [len(batch) for batch in found] == [8, 8, 8, 6]
     assert [item for batch in found for item in batch] == INPUTS
