@@ -2,10 +2,14 @@
 
 Each model is tuned with the objective "throughput". onnxruntime runs bare: one session called by many
 threads, and a session for each, with each division of the cores; OpenVINO with its THROUGHPUT hint and as
-many requests as it recommends, and with its streams and threads set to each division. The best setting of
-each is found first. Then the winners run interleaved: at saturation (a closed loop), and in an open loop with
-Poisson arrivals at 0.7 of the lowest rate, where latencies count from the time at which a request was due.
-The ratio is Intarsia's requests per second over those of the better engine.
+many requests as it recommends, and with its streams and threads set to each division. OpenVINO runs in
+float32, as the others do, and once more in its default precision, which is bfloat16 on CPUs that have it. The
+best setting of each is found first. Then the winners run interleaved: at saturation (a closed loop), and in
+an open loop with Poisson arrivals at 0.7 of the lowest rate, where latencies count from the time at which a
+request was due.
+
+The ratio is Intarsia's requests per second over those of the better engine in float32. "CPU" is the time of
+all threads for a request at saturation, which depends less on other load of the machine than rates do.
 
     python -m benchmarks.throughput [MODEL ...] [--budget 20s] [--seconds 2] [--rounds 5] [--concurrency N]
 """
@@ -15,6 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -35,6 +40,8 @@ from intarsia.target.cpu import usable_cores
 MODELS = (
     "mnist", "squeezenet", "mobilenet_v2", "shufflenet", "resnet50", "bert_tiny", "gpt2_tiny", "lstm",
 )  # fmt: skip
+FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32"}
+DEFAULT_PRECISION = "openvino default"
 Inputs: TypeAlias = dict[str, Any]
 Way: TypeAlias = Callable[[], AbstractContextManager["Contender"]]
 
@@ -46,7 +53,15 @@ class Contender:
     setting: str
     submit: Submit
     rates: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
     loads: list[LoadResult] = field(default_factory=list)
+
+    def saturate(self, concurrency: int, seconds: float) -> None:
+        """Add the rate at saturation, and the CPU time of a request."""
+        begun = time.process_time()
+        load = run_closed_loop(self.submit, concurrency, seconds)
+        self.rates.append(load.rate)
+        self.cpu_ms.append(1e3 * (time.process_time() - begun) / max(1, load.requests))
 
     def median(self, quantile: str) -> float:
         """Return the median over the rounds of a quantile, in milliseconds."""
@@ -118,11 +133,18 @@ def engine_settings(model: bytes, inputs: Inputs, concurrency: int) -> dict[str,
         for is_shared in (True, False)
         if not (is_shared and pair[0] == 1)
     ]
-    queues: list[Way] = [partial(openvino_queue, model, inputs, {"PERFORMANCE_HINT": "THROUGHPUT"}, "hint")]
+    settings = {"hint": {"PERFORMANCE_HINT": "THROUGHPUT"}}
     for streams, threads in pairs:
         values = {"NUM_STREAMS": str(streams), "INFERENCE_NUM_THREADS": str(streams * threads)}
-        queues.append(partial(openvino_queue, model, inputs, values, f"{streams}x{threads}"))
-    return {"onnxruntime": sessions, "openvino": queues}
+        settings[f"{streams}x{threads}"] = values
+    queues: dict[str, list[Way]] = {
+        engine: [
+            partial(openvino_queue, model, inputs, {**values, **precision}, name)
+            for name, values in settings.items()
+        ]
+        for engine, precision in (("openvino", FLOAT32), (DEFAULT_PRECISION, {}))
+    }
+    return {"onnxruntime": sessions, **queues}
 
 
 def best_setting(ways: list[Way], concurrency: int, seconds: float) -> Way:
@@ -149,7 +171,7 @@ def compare(name: str, options: argparse.Namespace) -> float:
         contenders["intarsia"] = opened.enter_context(intarsia_pool(module, inputs, options))
         for _ in range(options.rounds):
             for contender in contenders.values():
-                contender.rates.append(run_closed_loop(contender.submit, concurrency, options.seconds).rate)
+                contender.saturate(concurrency, options.seconds)
         rates = {engine: statistics.median(contender.rates) for engine, contender in contenders.items()}
         arrival_rate = UTILISATION * min(rates.values())
         for number in range(options.rounds):
@@ -159,11 +181,11 @@ def compare(name: str, options: argparse.Namespace) -> float:
         ratio = float(rates["intarsia"] / max(rates["onnxruntime"], rates["openvino"]))
         for engine, contender in contenders.items():
             quantiles = " ".join(f"{contender.median(item):9.2f}" for item in ("p50", "p95", "p99"))
-            end = f"  ratio {ratio:.2f}" if engine == "intarsia" else ""
-            print(
-                f"{name:14} {engine:12} {contender.setting:28} {rates[engine]:9.0f} {quantiles}{end}",
-                flush=True,
-            )
+            other = rates["intarsia"] / rates[DEFAULT_PRECISION]
+            end = f"  ratio {ratio:.2f} ({other:.2f})" if engine == "intarsia" else ""
+            cpu = statistics.median(contender.cpu_ms)
+            row = f"{name:14} {engine:16} {contender.setting:28} {rates[engine]:9.0f} {cpu:8.2f}"
+            print(f"{row} {quantiles}{end}", flush=True)
     return ratio
 
 
@@ -175,7 +197,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--concurrency", type=int, help="requests under way; 4 for each core")
     options = parser.parse_args()
-    print(f"{'model':14} {'engine':12} {'setting':28} {'request/s':>9} {'p50, ms':>9} {'p95':>9} {'p99':>9}")
+    head = f"{'model':14} {'engine':16} {'setting':28} {'request/s':>9} {'CPU, ms':>8}"
+    print(f"{head} {'p50, ms':>9} {'p95':>9} {'p99':>9}  ratio in float32 (to OpenVINO's default)")
     ratios = [compare(name, options) for name in options.models]
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
     print(f"ratio to the better engine: geometric mean {mean:.2f}, smallest {min(ratios):.2f}")

@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kserve import ModelServer
-
+from intarsia.serving.checked_requests import checked_server
 from intarsia.serving.kserve_model import IntarsiaModel
 
 
@@ -39,7 +38,7 @@ def main() -> None:
         )
         model.load()
         models.append(model)
-    ModelServer().start(models)
+    checked_server().start(models)
 
 
 if __name__ == "__main__":

@@ -9,35 +9,52 @@ from pathlib import Path
 from intarsia.build import build
 from intarsia.driver.result import TuneResult
 from intarsia.driver.stream_search.objective import LoadOptions
-from intarsia.driver.stream_search.search_streams import search_streams
+from intarsia.driver.stream_search.search_streams import requests_under_way, search_streams
+from intarsia.driver.stream_search.stored_loads import StoredLoads
 from intarsia.ir import IRModule
+from intarsia.measure.database import Database
+from intarsia.measure.measure_input import Workload
 from intarsia.runtime.clones import parts_with_streams
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.target.reference import REFERENCE
+from intarsia.toolchain.this_host import this_host
 
 
 def tune_streams(
     result: TuneResult,
-    module: IRModule,
+    workload: Workload,
     options: LoadOptions,
     seconds: float,
     should_stop: Callable[[], bool],
+    database: Database | None,
 ) -> TuneResult:
     """Measure the winner and each toolchain alone under load, and return the result with the best of them.
 
     Args:
         result: Result of the run by latency; only programs that it found right take part.
-        module: Program that was tuned.
+        workload: Program that was tuned, with its inputs.
         options: Load and objective.
         seconds: Time in seconds for the measurements.
         should_stop: Function that returns true to end with the measurements so far.
+        database: Database that keeps the measurements, or None.
+
+    Raises:
+        DatabaseError: A measurement cannot be kept.
     """
-    programs = _programs(result, module)
+    programs = _programs(result, workload.module)
     inputs, cores = result.self_test.inputs, usable_cores(Path("/"))
-    records = search_streams(programs, inputs, options, cores, seconds, should_stop)
+    loads = StoredLoads(
+        database,
+        workload.digest,
+        workload.name,
+        this_host(),
+        requests_under_way(options, cores),
+        _identities(result),
+    )
+    records = search_streams(programs, inputs, options, cores, seconds, should_stop, loads)
     if not records or not records[0].chosen:
         return result
     best = records[0]
@@ -51,6 +68,15 @@ def tune_streams(
     )
     explanation = replace(result.explanation, notes=(*result.explanation.notes, note))
     return replace(result, executable=chosen, streams=records, explanation=explanation)
+
+
+def _identities(result: TuneResult) -> dict[str, str]:
+    """Return the identities of programs by name, equal in all runs: targets, and the plan of the winner."""
+    identities = {record.name: record.target for record in result.candidates}
+    chosen = result.chosen
+    if not chosen.is_whole:
+        identities[chosen.name] = f"{chosen.target} {result.plan.candidate.digest}"
+    return identities
 
 
 def _programs(result: TuneResult, module: IRModule) -> dict[str, Executable]:

@@ -92,7 +92,9 @@ class TuningJob:
         if options.stream_seconds and not result.stopped:
             report(Progress(TuneStage.RACE))
             should_stop = self.callbacks.should_stop
-            result = tune_streams(result, module, options.load, options.stream_seconds, should_stop)
+            database = None if options.locked else self.database
+            seconds = options.stream_seconds
+            result = tune_streams(result, workload, options.load, seconds, should_stop, database)
         return result
 
     def _targets(self) -> tuple[Target, ...]:

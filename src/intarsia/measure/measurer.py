@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -15,11 +14,12 @@ from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.kernel_times import timed_inputs
 from intarsia.measure.measure_event import RACE, MeasureEvent
 from intarsia.measure.measure_input import MeasureInput
+from intarsia.measure.measure_leases import MeasureLeases
 from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.result import RaceEnd
-from intarsia.measure.race_records import raced_inputs, replay_race
+from intarsia.measure.race_records import race_results, raced_inputs, replay_race
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import KernelTestbed, Measured, Testbed
 from intarsia.measure.wall_account import WallAccount
@@ -46,11 +46,10 @@ class Measurer:
         should_stop: Called before each candidate; returns true to stop measuring.
         clock: Function that returns seconds, for progress and races.
         wall_clock: Function that returns seconds since 1970, for timestamps.
-        patience: Time limit of a candidate's run in seconds. A stored time-out after a much shorter time,
-            from an
-            earlier run with a smaller budget, does not count: the candidate is measured again.
+        patience: Time limit of a candidate's run in seconds. A stored time-out after a much shorter time, of
+            a run with a smaller budget, does not count: the candidate is measured again.
         build_patience: Time limit of a build in seconds, used likewise.
-        most_trials: Value of `trials` from which no candidate is started.
+        most_trials: Value of `trials` at which no further candidate is started.
         earlier: Seconds of the run before this measurer was made, which its first measurement counts.
     """
 
@@ -69,8 +68,7 @@ class Measurer:
     measuring_seconds: float = field(default=0.0, init=False)
     """Those of them that the measurements themselves took."""
     trials: int = field(default=0, init=False)
-    """Number of all measurements with used results, in this run or earlier ones, each counted once; also
-    those of other work that measures."""
+    """Number of all measurements with used results, of any run, each once; also those of other work."""
     candidates: int = field(default=0, init=False)
     """Number of those of them that measured candidates of this measurer."""
     events: list[MeasureEvent] = field(default_factory=list, init=False)
@@ -81,10 +79,12 @@ class Measurer:
     """Measurements of this run by candidate, where there is no database."""
     _noted: set[str] = field(default_factory=set)
     _account: WallAccount = field(init=False)
+    _leases: MeasureLeases = field(init=False)
 
     def __post_init__(self) -> None:
         # Not the clock itself: it may be replaced later.
         self._account = WallAccount(lambda: self.clock(), self.earlier)  # noqa: PLW0108
+        self._leases = MeasureLeases(self.database, self.testbed.host.digest)
 
     @property
     def elapsed(self) -> float:
@@ -131,12 +131,13 @@ class Measurer:
             DatabaseError: A result cannot be kept.
         """
         run = _Run(self, inputs, seconds, trials, enough)
-        for batch in run.batches():
-            with closing(self.testbed.measure(batch)) as measured:
-                for measured_item in measured:
-                    run.keep(measured_item)
-                    if run.is_over():
-                        break
+        with closing(run.batches(self._leases)) as batches:
+            for batch in batches:
+                with closing(self.testbed.measure(batch)) as measured:
+                    for measured_item in measured:
+                        run.keep(measured_item)
+                        if run.is_over():
+                            break
         return [run.results.get(_key(item)) for item in inputs]
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
@@ -154,6 +155,12 @@ class Measurer:
             DatabaseError: A result cannot be kept.
         """
         recorded = raced_inputs(racers, limits.policy)
+        with self._leases.holding(recorded.values(), limits.should_stop):
+            return self._race(racers, recorded, limits)
+
+    def _race(
+        self, racers: Mapping[str, MeasureInput], recorded: Mapping[str, MeasureInput], limits: RaceLimits
+    ) -> Raced:
         records = {name: self.record(item) for name, item in recorded.items()}
         results = {
             name: record.measurements[-1].result for name, record in records.items() if record is not None
@@ -171,14 +178,7 @@ class Measurer:
             return raced
         seconds, now = self.clock() - start, self.wall_clock()
         self._note_race(racers, raced, seconds)
-        for name, item in recorded.items():
-            failed = raced.failures.get(name)
-            if failed is not None:
-                result = MeasureResult((), failed.error, failed.message, seconds, now)
-            else:
-                assert raced.result is not None
-                samples = raced.result.candidate(name).samples
-                result = MeasureResult(samples, MeasureError.OK, "", seconds, now)
+        for item, result in race_results(raced, recorded, seconds, now):
             self.keep(item, result)
         return raced
 
@@ -206,18 +206,19 @@ class Measurer:
             DatabaseError: A result cannot be kept.
         """
         keys = timed_inputs(inputs, kernels)
-        stored = [self.find(key) for key in keys]
-        if all(result is not None for result in stored):
-            return [result for result in stored if result is not None]
-        if not isinstance(self.testbed, KernelTestbed):
-            return None
-        start = self.clock()
-        outcomes = self.testbed.time_kernels(inputs, kernels)
-        seconds, now = (self.clock() - start) / len(inputs), self.wall_clock()
-        return [
-            self.use(key, MeasureResult(outcome.costs, outcome.error, outcome.message, seconds, now))
-            for key, outcome in zip(keys, outcomes, strict=True)
-        ]
+        with self._leases.holding(keys, self.should_stop):
+            stored = [self.find(key) for key in keys]
+            if all(result is not None for result in stored):
+                return [result for result in stored if result is not None]
+            if not isinstance(self.testbed, KernelTestbed):
+                return None
+            start = self.clock()
+            outcomes = self.testbed.time_kernels(inputs, kernels)
+            seconds, now = (self.clock() - start) / len(inputs), self.wall_clock()
+            return [
+                self.use(key, MeasureResult(outcome.costs, outcome.error, outcome.message, seconds, now))
+                for key, outcome in zip(keys, outcomes, strict=True)
+            ]
 
     def find(self, item: MeasureInput, enough: int = 1) -> MeasureResult | None:
         """Return the stored result of a candidate on this host: of `enough` measurements, or a failure.
@@ -338,15 +339,27 @@ class _Run:
         self._stored = len(self._finished)
         measurer.on_progress(self._progress())
 
-    def batches(self) -> Iterator[Sequence[MeasureInput]]:
+    def batches(self, leases: MeasureLeases) -> Generator[list[MeasureInput], None, None]:
         """Yield the candidates to measure in batches, until the run is over."""
         waiting = [item for key, item in self._distinct.items() if key not in self._finished]
-        width = self._measurer.testbed.width
-        for first in range(0, len(waiting), width):
-            left = min(self._trials - self._measured, self._measurer.most_trials - self._measurer.trials)
-            if self.is_over() or left < 1:
-                return
-            yield waiting[first : first + int(min(width, left))]
+        return leases.batches(waiting, self._left, self._find_stored, self._measurer.testbed)
+
+    def _left(self, waited: float) -> int:
+        """Return the size of the next batch after a wait for another tuner, in seconds; 0 if it is over."""
+        measurer = self._measurer
+        left = min(self._trials - self._measured, measurer.most_trials - measurer.trials)
+        if self.is_over() or self._spent_here + waited >= self._seconds:
+            return 0
+        return max(0, int(min(measurer.testbed.width, left)))
+
+    def _find_stored(self, item: MeasureInput) -> bool:
+        """Return whether another tuner has measured a candidate by now, and use its result."""
+        result = self._measurer.find(item, self._enough)
+        if result is not None:
+            self.results[_key(item)] = result
+            self._stored += 1
+            self._measurer.on_progress(self._progress())
+        return result is not None
 
     def is_over(self) -> bool:
         """Return whether no further candidate is to be started."""
@@ -372,21 +385,14 @@ class _Run:
         return self._measurer.spent - self._spent
 
     def _progress(self) -> MeasureProgress:
-        failed = Counter(result.error for result in self.results.values() if not result.is_ok)
-        best = min((result.cost for result in self.results.values()), default=math.inf)
-        seconds = self._measurer.clock() - self._start
-        pace = seconds / max(1, self._measured)
-        left = (
-            min((len(self._distinct) - self._stored - self._measured), self._trials - self._measured) * pace
-        )
-        return MeasureProgress(
-            done=self._stored + self._measured,
+        return MeasureProgress.of_results(
+            self.results.values(),
             stored=self._stored,
+            measured=self._measured,
             total=len(self._distinct),
-            failed=failed,
-            best=best,
-            seconds=seconds,
-            seconds_left=max(0.0, min(left, self._seconds - self._spent_here)),
+            trials_left=self._trials - self._measured,
+            seconds=self._measurer.clock() - self._start,
+            budget_left=self._seconds - self._spent_here,
         )
 
 

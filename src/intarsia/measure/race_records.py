@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import Candidate, MeasureInput
-from intarsia.measure.measure_result import MeasureResult
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.racing import Race
 from intarsia.measure.race.result import RaceEnd
@@ -58,3 +58,24 @@ def replay_race(results: Mapping[str, MeasureResult], policy: RacePolicy) -> Rac
         else:
             race.stop(RaceEnd.SECONDS_SPENT)
     return Raced(race.result(), failures)
+
+
+def race_results(
+    raced: Raced, recorded: Mapping[str, MeasureInput], seconds: float, now: float
+) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+    """Yield the result of each racer with its key.
+
+    Args:
+        raced: A race that has ended by itself.
+        recorded: Keys of the racers by name.
+        seconds: Time that the race took.
+        now: Time of its end, in seconds since 1970 (UTC).
+    """
+    for name, item in recorded.items():
+        failed = raced.failures.get(name)
+        if failed is not None:
+            yield item, MeasureResult((), failed.error, failed.message, seconds, now)
+        else:
+            assert raced.result is not None
+            samples = raced.result.candidate(name).samples
+            yield item, MeasureResult(samples, MeasureError.OK, "", seconds, now)

@@ -31,6 +31,9 @@ Array = npt.NDArray[Any]
 
 _PROGRAM: Final = "program.txt"
 _GIVEN: Final = "given"
+FACTS_FILE: Final = f"{_GIVEN}.json"
+"""Name of the file with the facts of a workload."""
+
 _EXPECTED: Final = "expected"
 _KEPT: Final = 4
 
@@ -133,12 +136,16 @@ class WorkloadFolder:
         """Write the reference result of a folder that has none yet; OSError if the file system refuses."""
         write_gate(self.path, _EXPECTED, gate)
 
+    def stored_constants(self) -> dict[str, Path]:
+        """Return the folders of the constants that are in a store, by name."""
+        return {name: Path(place) for name, place in read_facts(self.path, _GIVEN)["constants"].items()}
+
     def module(self) -> IRModule:
         """The program."""
-        places = read_facts(self.path, _GIVEN)["constants"]
+        stored = self.stored_constants().items()
         tensors = {
             **read_arrays(self.path, _GIVEN, "constant"),
-            **{name: stored_constant(Path(place)) for name, place in places.items()},
+            **{name: stored_constant(path) for name, path in stored},
         }
         constants = [tensors[f"constant{number}"] for number in range(len(tensors))]
         return parse_module((self.path / _PROGRAM).read_text(), constants)

@@ -25,6 +25,7 @@
     │   ├── UnknownRelocationError        object code that only LLVM can load (object_code.relocation)
     │   └── ForbiddenSymbolError          object code with a forbidden call (object_code.process_symbols)
     ├── ExecutionError                1   a kernel failed at run time
+    │   └── ConnectionLostError           an executor is out of reach (measure.testbed.transport)
     ├── CallRefusedError              1   a call of a pool that does not run
     │   ├── PoolFullError                 too many calls wait already
     │   ├── DeadlineError                 its time was up before it could begin

@@ -186,6 +186,74 @@ def test_what_is_no_request_is_an_error_of_the_client(server: Server, data: byte
     assert server.post(body())[0] == 200
 
 
+def binary_request() -> tuple[bytes, int]:
+    """A request with binary tensors, and the length of its JSON part."""
+    content, length = request_of(np.full((1, 8), 0.5, np.float32), True).to_rest()
+    return bytes(content), int(length)
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        "",
+        "abc",
+        "-1",
+        "1.5",
+        "0",
+        "1",
+        "99999999",
+        "9" * 400,
+        "{length - 1}",
+        "{length + 1}",
+        "{most}",
+    ],
+)
+def test_a_wrong_length_of_the_json_part_is_an_error_of_the_client(server: Server, length: str) -> None:
+    content, right = binary_request()
+    values = {"{length - 1}": right - 1, "{length + 1}": right + 1, "{most}": len(content)}
+    text = str(values.get(length, length))
+    headers = {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": text}
+    status, answer = server.post(content, **headers)
+    assert status == 400, answer
+    assert json.loads(answer)["error"]
+    headers["Inference-Header-Content-Length"] = str(right)
+    assert server.post(content, **headers)[0] == 200
+
+
+def binary_input(**changes: Any) -> dict[str, Any]:
+    tensor = {"name": "x", "shape": [1, 8], "datatype": "FP32", "parameters": {"binary_data_size": 32}}
+    return {"inputs": [{**tensor, **changes}]}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        [],
+        3,
+        {},
+        {"inputs": 3},
+        {"inputs": [3]},
+        {"inputs": [{"name": "x"}]},
+        {"inputs": [], "outputs": 3},
+        {"inputs": [], "outputs": [3]},
+        binary_input(parameters={"binary_data_size": -3}),
+        binary_input(parameters={"binary_data_size": "a"}),
+        binary_input(parameters={"binary_data_size": None}),
+        binary_input(parameters=3),
+        binary_input(shape=["a"]),
+        binary_input(shape=[3]),
+        binary_input(datatype="Q"),
+        binary_input(datatype="BYTES"),
+    ],
+)
+def test_binary_requests_that_cannot_be_read(server: Server, part: object) -> None:
+    text = json.dumps(part).encode()
+    headers = {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(text))}
+    status, answer = server.post(text + bytes(32), **headers)
+    assert status == 400, answer
+    assert server.post(body())[0] == 200
+
+
 def test_unknown_models_and_outputs(server: Server) -> None:
     assert server.post(body(), model="nope")[0] == 404
     status, text = server.post({**body(), "outputs": [{"name": "q"}]})

@@ -10,11 +10,13 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from intarsia.driver.stream_search.objective import LoadOptions, Objective
+from intarsia.driver.stream_search.stored_loads import StoredLoads
 from intarsia.driver.stream_search.stream_record import StreamRecord
 from intarsia.measure.load.generate_load import Submit, run_closed_loop, run_open_loop
 from intarsia.runtime.executable import Executable
@@ -54,6 +56,7 @@ def search_streams(
     cores: int,
     seconds: float,
     should_stop: Callable[[], bool],
+    loads: StoredLoads,
 ) -> tuple[StreamRecord, ...]:
     """Measure each program with each choice, and return the records: the chosen first, then by rate.
 
@@ -64,11 +67,15 @@ def search_streams(
         cores: Number of cores.
         seconds: Time in seconds for all measurements.
         should_stop: Function that returns true to end with the measurements so far.
+        loads: Measurements of earlier runs at the concurrency of this one.
+
+    Raises:
+        DatabaseError: A measurement cannot be kept.
     """
-    concurrency = options.concurrency or REQUESTS_PER_CLIENT * cores
+    concurrency = loads.concurrency
     with ExitStack() as closing:
         contenders, refused = _open_pools(closing, programs, inputs, options, cores, concurrency)
-        finalists = _measure_rates(contenders, inputs, concurrency, seconds / 2, should_stop)
+        finalists = _measure_rates(contenders, inputs, loads, seconds / 2, should_stop)
         rates = {contender: statistics.median(contender.rates) for contender in contenders}
         best = max((rates[item] for item in finalists), default=0.0)
         ordered = sorted(contenders, key=lambda item: (item not in finalists, -rates[item]))
@@ -78,7 +85,8 @@ def search_streams(
             load = None
             if contender in near and not should_stop():
                 arrival_rate, part = UTILISATION * best, seconds / 2 / len(near)
-                load = run_open_loop(_submit_to(contender.pool, inputs), arrival_rate, part)
+                run = partial(run_open_loop, _submit_to(contender.pool, inputs), arrival_rate, part)
+                load = loads.measure(contender.name, contender.pool.choice, part, run, arrival_rate)
             records.append(StreamRecord(contender.name, contender.pool.choice, rates[contender], load))
     return (*_with_choice(records, options.objective), *refused)
 
@@ -86,7 +94,7 @@ def search_streams(
 def _measure_rates(
     contenders: Sequence[_Contender],
     inputs: Sequence[Value],
-    concurrency: int,
+    loads: StoredLoads,
     seconds: float,
     should_stop: Callable[[], bool],
 ) -> list[_Contender]:
@@ -105,13 +113,20 @@ def _measure_rates(
         slice_s = seconds / stages / ROUNDS / max(1, len(remaining))
         for _ in range(ROUNDS):
             for contender in remaining:
-                load = run_closed_loop(_submit_to(contender.pool, inputs), concurrency, slice_s)
+                submit = _submit_to(contender.pool, inputs)
+                run = partial(run_closed_loop, submit, loads.concurrency, slice_s)
+                load = loads.measure(contender.name, contender.pool.choice, slice_s, run)
                 contender.rates.append(load.rate)
         # By the best round: a disturbance only lowers a rate.
         remaining.sort(key=lambda item: -max(item.rates))
         if stage < stages - 1:
             remaining = remaining[: max(FINALISTS, (len(remaining) + 1) // 2)]
     return remaining[:FINALISTS]
+
+
+def requests_under_way(options: LoadOptions, cores: int) -> int:
+    """Return the number of requests under way at saturation."""
+    return options.concurrency or REQUESTS_PER_CLIENT * cores
 
 
 def stream_choices(cores: int, concurrency: int, batches: tuple[int, int]) -> Iterator[StreamChoice]:

@@ -12,6 +12,7 @@ connections     transactions on it
 failure         errors of SQLite and PostgreSQL -> DatabaseError
 tables, schema  the tables; their version and migrations
 rows            records <-> rows of the tables
+leases          what a tuner measures at the moment
 commits, queries, runs, garbage, summaries, descriptions, json_lines
                 operations within a transaction
 database        the public class

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -26,6 +26,7 @@ from intarsia.measure.database.descriptions import (
     insert_workload,
     program_of,
 )
+from intarsia.measure.database.leases import end_leases, read_owners, take_leases
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.record import Hint, MeasureRecord, record_key
 from intarsia.measure.database.rows import checked_trace, record_of
@@ -111,6 +112,30 @@ class Database(ClosedOnExit):
         """Add records as `commit` does, all or none."""
         with self._connections.writing(alone=True) as connection:
             return commit_batches(connection, records)
+
+    def take_leases(self, keys: Iterable[str], owner: str, seconds: float) -> frozenset[str]:
+        """Take leases on records that no other tuner measures now, or extend those of the owner.
+
+        Args:
+            keys: Keys of records.
+            owner: Name of the tuner; no two have the same.
+            seconds: Time after which others may take them.
+
+        Returns:
+            The keys whose leases the owner has now.
+        """
+        with self._connections.writing(alone=True) as connection:
+            return take_leases(connection, keys, owner, seconds)
+
+    def lease_owners(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the owners of the leases on records, by key."""
+        with self._connections.snapshot() as connection:
+            return read_owners(connection, keys)
+
+    def end_leases(self, keys: Sequence[str], owner: str) -> None:
+        """End leases of an owner; those of others stay."""
+        with self._connections.writing(alone=True) as connection:
+            end_leases(connection, keys, owner)
 
     def add_workload(self, digest: str, name: str, program: str | None = None) -> None:
         """Store the name and program of a workload's digest; an earlier entry stays."""

@@ -11,13 +11,13 @@ from sqlalchemy import Connection, insert, inspect, select, update
 from intarsia.measure.database.connections import Connections
 from intarsia.measure.database.damage import reading_row, stored_number
 from intarsia.measure.database.failure import incomplete
-from intarsia.measure.database.tables import META, METADATA, MODELS, RUNS
+from intarsia.measure.database.tables import LEASES, META, METADATA, MODELS, RUNS
 from intarsia.support.errors import DatabaseError
 
 Migration: TypeAlias = Callable[[Connection], None]
 """Function that changes the tables of one version, with their content, to those of the next."""
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of the tables in `tables`."""
 
 
@@ -29,7 +29,13 @@ def _add_models(connection: Connection) -> None:
     MODELS.create(connection, checkfirst=True)
 
 
-MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({1: _add_runs, 2: _add_models})
+def _add_leases(connection: Connection) -> None:
+    LEASES.create(connection, checkfirst=True)
+
+
+MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType(
+    {1: _add_runs, 2: _add_models, 3: _add_leases}
+)
 """Migrations by the version that they start from. A released migration is never changed."""
 
 _NAME: Final = "schema_version"

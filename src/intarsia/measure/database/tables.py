@@ -79,3 +79,12 @@ MODELS: Final = Table(
     Index("intarsia_models_of_question", "asked"),
 )
 """One row for each finished run with a plan for similar models; `run` is its key in the table of runs."""
+
+LEASES: Final = Table(
+    "intarsia_leases",
+    METADATA,
+    Column("key", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("until", Double, nullable=False),
+)
+"""One row for each record that a tuner measures at the moment; `until` is in seconds since 1970."""

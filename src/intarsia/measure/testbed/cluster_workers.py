@@ -35,11 +35,8 @@ class ClusterWorkers:
     clock: Callable[[], float] = time.monotonic
     _threads: Mapping[str, int] = field(default_factory=dict)
     _facts: dict[str, StationFacts | Exception] = field(default_factory=dict)
-
-    @property
-    def fit_threads(self) -> int:
-        """Threads of the workers that measure as this machine does."""
-        return sum(count for worker, count in self._threads.items() if self._is_fit(worker))
+    fit_threads: int = field(default=0, init=False)
+    """Threads of the workers that measure as this machine does; 0 before the first look."""
 
     def look(self) -> None:
         """Update the workers, and query the facts of new ones; no workers if the scheduler is unreachable."""
@@ -49,6 +46,7 @@ class ClusterWorkers:
                 self._facts |= self.client.run(_tell, workers=new_workers, on_error="return")
         except OSError:  # TimeoutError is one, too
             self._threads = {}
+        self.fit_threads = sum(count for worker, count in self._threads.items() if self._is_fit(worker))
 
     def expect(self, seconds: float) -> None:
         """Wait for a first worker, and check that some are fit.

@@ -2,7 +2,8 @@
 
 Workers report the fingerprint of their machine as a resource ("intarsia-<version>-host-<digest>"), which a
 plugin gives to those that are there and to those that join later. Tasks ask for that resource, so that
-only machines such as this one get them. Dask gives tasks of a lost worker to others.
+only machines such as this one get them. Dask gives tasks of a lost worker to others. When the scheduler is
+lost, its tasks are lost with it: they are submitted again to the one that answers at the same address.
 """
 
 from __future__ import annotations
@@ -12,18 +13,20 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from concurrent.futures import CancelledError, Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.testbed.cluster_workers import ClusterWorkers
 from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
-from intarsia.measure.testbed.parcel import PackedFolder
+from intarsia.measure.testbed.parcel import PackedConstant, PackedFolder
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.measure.testbed.station import StationFacts, retire, stop_race
-from intarsia.measure.testbed.transport import lost
+from intarsia.measure.testbed.transport import ConnectionLostError, lost
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.version import VERSION
@@ -37,7 +40,10 @@ INSTALL: Final = "pip install 'intarsia[distributed]'"
 
 _PLUGIN: Final = "intarsia"
 _LOOK_S: Final = 1.0
-"""Time between two looks at the workers while results are awaited."""
+"""Time between two looks at the workers while results are awaited, and between two attempts to reconnect."""
+
+_CLOSE_S: Final = 2.0
+"""Seconds that a client without a scheduler may take to close."""
 
 
 def connect(
@@ -61,30 +67,21 @@ def connect(
         preload: Modules that the processes of candidates import, such as kinds of candidates.
         on_note: Called with a line for users before a wait.
         timeout_s: Seconds to wait for the scheduler, and then for a first worker.
-        patience_s: Seconds to wait for a worker to come back when all are gone.
+        patience_s: Seconds to wait for a worker to come back when all are gone, or for the scheduler.
 
     Raises:
         UsageError: `distributed` is not installed, no scheduler answers at the address, no worker has this
             machine's fingerprint, or a worker has another version of Intarsia.
         ExecutionError: The workers cannot be prepared.
     """
-    client = _client(address, timeout_s)
+    cluster = _Cluster(address, StationFacts(VERSION, host), on_note, timeout_s, patience_s)
+    executor = cluster.open()
     try:
-        wanted = StationFacts(VERSION, host)
-        workers = ClusterWorkers(client, address, wanted)
-        workers.expect(timeout_s)
-        try:
-            client.register_plugin(_plugin(), name=_PLUGIN)
-        except Exception as error:  # of the workers: whatever their Python raises
-            kind = type(error).__name__
-            raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
-        cluster = _Cluster(client, workers, on_note, patience_s)
-        executor = client.get_executor(pure=False, resources={wanted.resource: 1})
         return RemoteTestbed.open(
             executor, host, cluster, limits=limits, seed=seed, preload=preload, on_wait=on_note
         )
     except BaseException:
-        client.close()
+        cluster.client.close()
         raise
 
 
@@ -93,21 +90,76 @@ class _Cluster:
     """See Transport.
 
     Attributes:
-        client: Client of the scheduler.
-        present: The workers.
+        address: Address of the scheduler.
+        wanted: Required facts of workers.
         on_note: Called with a line for users before a wait.
-        patience_s: Seconds to wait for a worker to come back when all are gone.
+        timeout_s: Seconds to wait for the scheduler, and then for a first worker.
+        patience_s: Seconds to wait for a worker to come back when all are gone, or for the scheduler.
         clock: Function that returns seconds.
     """
 
-    client: Client
-    present: ClusterWorkers
+    address: str
+    wanted: StationFacts
     on_note: Callable[[str], None] | None
+    timeout_s: float
     patience_s: float
     clock: Callable[[], float] = time.monotonic
+    client: Client = field(init=False)
+    """Client of the scheduler."""
+    present: ClusterWorkers = field(init=False)
+    """The workers."""
     _looked_at: float = 0.0
     _gone_since: float | None = None
-    _parcels: dict[str, Future[PackedFolder]] = field(default_factory=dict)
+    _parcels: dict[str, list[Future[Any]]] = field(default_factory=dict)
+    """By the name of the folder: the folder without constants, then its large constants."""
+    _digests: dict[Path, str] = field(default_factory=dict)
+    """Digests of constants by their folders."""
+
+    def open(self) -> Executor:
+        """Connect to the scheduler, and return an executor of the workers that measure as this machine does.
+
+        Raises:
+            UsageError: As `connect`.
+            ExecutionError: As `connect`.
+        """
+        client = _client(self.address, self.timeout_s)
+        try:
+            workers = ClusterWorkers(client, self.address, self.wanted)
+            workers.expect(self.timeout_s)
+            try:
+                client.register_plugin(_plugin(), name=_PLUGIN)
+            except Exception as error:  # of the workers: whatever their Python raises
+                kind = type(error).__name__
+                raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
+        except BaseException:
+            client.close()
+            raise
+        self.client, self.present, self._gone_since = client, workers, None
+        executor: Executor = client.get_executor(pure=False, resources={self.wanted.resource: 1})
+        return executor
+
+    def reconnect(self) -> Executor:
+        """See Transport.reconnect; a restarted scheduler has no tasks, and its workers no parcels."""
+        if self.on_note is not None:
+            self.on_note(
+                f"the connection to the scheduler at {self.address} is lost: "
+                f"waiting {self.patience_s:g} s for it to come back"
+            )
+        self.client.close(timeout=_CLOSE_S)
+        self._parcels.clear()
+        until = self.clock() + self.patience_s
+        while True:
+            try:
+                return self.open()
+            except (UsageError, ExecutionError) as error:
+                if self.clock() >= until:
+                    raise ExecutionError(
+                        f"the connection to the scheduler at {self.address} is lost, and has not come back "
+                        f"in {self.patience_s:g} s: {error.problem}",
+                        help="see that it runs and has workers, and run the same command again: "
+                        "what has been measured is kept",
+                    ) from error
+            time.sleep(_LOOK_S)
 
     @property
     def workers(self) -> int:
@@ -116,29 +168,51 @@ class _Cluster:
         return self.present.fit_threads
 
     def parcel(self, folder: WorkloadFolder) -> object:
-        """See Transport.parcel.
+        """See Transport.parcel: the folder and each of its large constants, as results of tasks.
 
-        It is the result of a task: Dask hands it from worker to worker, and makes it anew when those that
-        have it are lost (what `scatter` has spread is gone then).
+        Dask hands such results from worker to worker, so that each worker gets a constant once, for all
+        workloads that share it. It makes them anew when the workers that have them are lost (what `scatter`
+        has spread is gone then).
         """
         name = folder.path.name
-        if name not in self._parcels or self._parcels[name].status not in {"pending", "finished"}:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once
-                self._parcels[name] = self.client.submit(
-                    _same, PackedFolder.pack(folder), pure=False, resources={self.present.wanted.resource: 1}
-                )
+        if name not in self._parcels or not all(map(_is_alive, self._parcels[name])):
+            packed = PackedFolder.pack(folder, self._packed)
+            constants = [self._send(item, _constant_key(item.digest)) for item in packed.constants]
+            bare = replace(packed, constants=())
+            self._parcels[name] = [self._send(bare, f"intarsia-workload-{uuid4().hex}"), *constants]
         return self._parcels[name]
 
     def forget(self, folder: WorkloadFolder) -> None:
-        """See Transport.forget."""
+        """See Transport.forget; constants of other workloads stay."""
         self._parcels.pop(folder.path.name, None)
+
+    def _packed(self, path: Path) -> PackedConstant:
+        """Return the constant in a folder; without its files if the cluster has it already."""
+        digest = self._digests.get(path)
+        if digest is not None and self._sent(_constant_key(digest)) is not None:
+            return PackedConstant(digest, ())
+        constant = PackedConstant.pack(path)
+        self._digests[path] = constant.digest
+        return constant
+
+    def _sent(self, key: str) -> Future[Any] | None:
+        """Return the result of a task that was submitted before, if it is not lost."""
+        futures = (future for parts in self._parcels.values() for future in parts)
+        return next((future for future in futures if future.key == key and _is_alive(future)), None)
+
+    def _send(self, content: object, key: str) -> Future[Any]:
+        """Return the result of a task that has the content; one of this key that exists already is taken."""
+        if sent := self._sent(key):
+            return sent
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once
+            return self.client.submit(_same, content, key=key, resources={self.wanted.resource: 1})
 
     def verdict(self, error: BaseException) -> Outcome:
         """See Transport.verdict; what ends one worker after the other has crashed."""
         from distributed import KilledWorker
 
-        parcels = {future.key for future in self._parcels.values()}
+        parcels = {future.key for parts in self._parcels.values() for future in parts}
         if isinstance(error, KilledWorker) and error.task not in parcels:
             times, last = error.allowed_failures + 1, error.last_worker.address
             message = f"the worker that measured it ended, {times} times in a row: the last was {last}"
@@ -149,6 +223,8 @@ class _Cluster:
 
     def watch(self) -> None:
         """See Transport.watch."""
+        if self.client.status != "running":
+            raise self._scheduler_lost()
         now = self.clock()
         self._look(now)
         if self.present.fit_threads:
@@ -160,13 +236,11 @@ class _Cluster:
                 self.on_note(
                     f"all workers of the cluster are gone: waiting {self.patience_s:g} s for one to come back"
                 )
-        if self.client.status == "closed":
-            raise self._scheduler_lost()
         if now - self._gone_since >= self.patience_s:
             raise ExecutionError(
-                f"all workers of the cluster at {self.present.address} are gone, and none has come back in "
+                f"all workers of the cluster at {self.address} are gone, and none has come back in "
                 f"{self.patience_s:g} s",
-                help=f"start one (dask worker {self.present.address}) and run the same command again: "
+                help=f"start one (dask worker {self.address}) and run the same command again: "
                 "what has been measured is kept",
             )
 
@@ -186,11 +260,8 @@ class _Cluster:
             self._looked_at = now
             self.present.look()
 
-    def _scheduler_lost(self) -> ExecutionError:
-        return ExecutionError(
-            f"the connection to the scheduler at {self.present.address} is lost",
-            help="see that it runs, and run the same command again: what has been measured is kept",
-        )
+    def _scheduler_lost(self) -> ConnectionLostError:
+        return ConnectionLostError(f"the connection to the scheduler at {self.address} is lost")
 
 
 def _client(address: str, timeout_s: float) -> Client:
@@ -213,9 +284,17 @@ def _client(address: str, timeout_s: float) -> Client:
         ) from error
 
 
-def _same(parcel: PackedFolder) -> PackedFolder:
+def _same(content: object) -> object:
     """Return the argument, as a task."""
-    return parcel
+    return content
+
+
+def _constant_key(digest: str) -> str:
+    return f"intarsia-constant-{digest}"
+
+
+def _is_alive(future: Future[Any]) -> bool:
+    return future.status in {"pending", "finished"}
 
 
 async def _leave(session: str) -> None:

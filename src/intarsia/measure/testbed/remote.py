@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from uuid import uuid4
 
+from intarsia.measure.arrays.constant_store import ConstantStore
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.reference_task import add_reference
@@ -22,7 +24,7 @@ from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.station import MeasuredThere, SentCandidate, measure_there, race_there
 from intarsia.measure.testbed.station_session import StationSettings
 from intarsia.measure.testbed.testbed import Measured
-from intarsia.measure.testbed.transport import SharedFiles, Transport
+from intarsia.measure.testbed.transport import ConnectionLostError, SharedFiles, Transport
 from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
@@ -30,8 +32,15 @@ from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Host
 
-WAITING_FOR_EACH: Final = 4
-"""Candidates per lane in one call of `measure`, so that no lane waits for the slowest one."""
+CANDIDATES_PER_LANE: Final = 16
+"""Candidates per lane in one call of `measure`: at its end lanes wait for the slowest one."""
+
+SUBMITTED_PER_LANE: Final = 2
+"""Candidates per lane that the executor has at a time: one that runs, and one so that no lane waits for it.
+
+Executors may assign a candidate to a process when it is submitted: then those of slow candidates, which come
+last, would lie behind others.
+"""
 
 _POLL_S: Final = 0.5
 _RACE_POLL_S: Final = 0.1
@@ -93,10 +102,14 @@ class RemoteTestbed(ClosedOnExit):
         folder = RunFolder.open(parent)
         settings = StationSettings(uuid4().hex, host, limits, preload)
         carried = SharedFiles(transport) if isinstance(transport, int) else transport
-        for name in ("workloads", "pools"):
+        for name in ("workloads", "constants", "pools"):
             (folder.path / name).mkdir()
         pool = WorkerPool(1, preload=(*PRELOAD, *preload), folder=folder.path / "pools")
         return cls(executor, settings, carried, pool, folder, seed, on_wait)
+
+    @cached_property
+    def _constants(self) -> ConstantStore:
+        return ConstantStore(self.folder.path / "constants")
 
     @property
     def host(self) -> Host:
@@ -106,7 +119,7 @@ class RemoteTestbed(ClosedOnExit):
     @property
     def width(self) -> int:
         """See Testbed.width."""
-        return WAITING_FOR_EACH * max(1, self.transport.workers)
+        return CANDIDATES_PER_LANE * max(1, self.transport.workers)
 
     @property
     def lanes(self) -> int:
@@ -118,7 +131,7 @@ class RemoteTestbed(ClosedOnExit):
         if workload.digest not in self._workloads:
             add, parent = partial(add_reference, self.pool), self.folder.path / "workloads"
             with shared_host(on_wait=self.on_wait):
-                folder = WorkloadFolder.write(workload, parent, self.seed, add)
+                folder = WorkloadFolder.write(workload, parent, self.seed, add, self._constants)
             self._workloads[workload.digest] = folder
         return self._workloads[workload.digest]
 
@@ -130,34 +143,59 @@ class RemoteTestbed(ClosedOnExit):
             shutil.rmtree(folder.path, ignore_errors=True)
 
     def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
-        """See Testbed.measure; closing it cancels what has not begun."""
+        """See Testbed.measure; closing it cancels what has not begun.
+
+        When the connection to the executor is lost, what has no result yet is submitted again.
+        """
+        left = list(inputs)
+        while left:
+            try:
+                yield from self._measure_connected(left)
+            except ConnectionLostError:
+                self.executor = self.transport.reconnect()
+
+    def _measure_connected(self, left: list[MeasureInput]) -> Generator[Measured, None, None]:
+        """Measure candidates as long as the connection lasts, and remove those that have a result."""
         waiting: dict[Future[MeasuredThere], MeasureInput] = {}
         try:
-            for item in inputs:
-                parcel = self.transport.parcel(self.prepare(item.workload))
-                waiting[self._submit(measure_there, parcel, self.settings, _sent(item))] = item
-            while waiting:
+            queue = deque(left)
+            while queue or waiting:
+                most = SUBMITTED_PER_LANE * self.lanes
+                while queue and len(waiting) < most:
+                    item = queue.popleft()
+                    folder = self.prepare(item.workload)
+                    waiting[self._submit(measure_there, folder, self.settings, _sent(item))] = item
                 for future in self._done(waiting):
-                    yield self._measured(waiting.pop(future), future)
+                    measured = self._measured(waiting[future], future)
+                    left.remove(waiting.pop(future))
+                    yield measured
         finally:
             for future in waiting:
                 future.cancel()
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
-        """See Testbed.race; until the end, `limits.on_turn` is called with the time, and 0 rounds."""
+        """See Testbed.race; until the end, `limits.on_turn` is called with the time, and 0 rounds.
+
+        A race whose connection is lost is held again from its beginning.
+        """
         if len({item.workload.digest for item in racers.values()}) != 1:
             raise ValueError("a race has candidates of one workload")
         folder = self.prepare(next(iter(racers.values())).workload)
+        while True:
+            try:
+                return self._race_connected(folder, racers, limits)
+            except ConnectionLostError:
+                self.executor = self.transport.reconnect()
+
+    def _race_connected(
+        self, folder: WorkloadFolder, racers: Mapping[str, MeasureInput], limits: RaceLimits
+    ) -> Raced:
         race = uuid4().hex
-        future = self._submit(
-            race_there,
-            *(self.transport.parcel(folder), self.settings),
-            *({name: _sent(item) for name, item in racers.items()}, limits.policy, limits.seconds, race),
-        )
+        sent = {name: _sent(item) for name, item in racers.items()}
+        future = self._submit(race_there, folder, self.settings, sent, limits.policy, limits.seconds, race)
+        stop = partial(self.transport.stop_race, self.settings.session, folder, race)
         try:
-            self._see_to_end(
-                future, limits, partial(self.transport.stop_race, self.settings.session, folder, race)
-            )
+            self._see_to_end(future, limits, stop)
             return future.result()
         except IntarsiaError:
             raise
@@ -178,9 +216,11 @@ class RemoteTestbed(ClosedOnExit):
         self.pool.stop()
         self.folder.close()
 
-    def _submit(self, function: Callable[..., Result], /, *arguments: object) -> Future[Result]:
+    def _submit(
+        self, function: Callable[..., Result], folder: WorkloadFolder, /, *arguments: object
+    ) -> Future[Result]:
         try:
-            return self.executor.submit(function, *arguments)
+            return self.executor.submit(function, self.transport.parcel(folder), *arguments)
         except IntarsiaError:
             raise
         except Exception as error:  # as in `race`

@@ -10,18 +10,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import Candidate, MeasureInput
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.runner import Raced
-from intarsia.measure.testbed.parcel import Parcel
+from intarsia.measure.testbed.parcel import PackedConstant, PackedFolder, Parcel, join_parcel
 from intarsia.measure.testbed.station_session import StationSession, StationSettings
 from intarsia.measure.worker_pool import TaskStoppedError
 from intarsia.support import version
@@ -34,6 +34,10 @@ ABANDONED_S: Final = 900.0
 
 _BEFORE_EXIT: Final = 10
 """Priority of the finalizer: those of at least 0 run in every process of `multiprocessing`, too."""
+
+
+SentParcel: TypeAlias = Parcel | Sequence[PackedFolder | PackedConstant]
+"""A parcel, or its parts that the executor has brought apart: the folder, and its constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def facts() -> StationFacts:
     return StationFacts(version.VERSION, this_host())
 
 
-def measure_there(parcel: Parcel, settings: StationSettings, sent: SentCandidate) -> MeasuredThere:
+def measure_there(parcel: SentParcel, settings: StationSettings, sent: SentCandidate) -> MeasuredThere:
     """Build and run a candidate.
 
     Raises:
@@ -162,7 +166,7 @@ def measure_there(parcel: Parcel, settings: StationSettings, sent: SentCandidate
         IntarsiaError: As `Testbed.measure`.
     """
     session = STATION.session(settings)
-    folder = session.folder(parcel)
+    folder = session.folder(join_parcel(parcel))
     with session.lane() as lane:
         item = MeasureInput(lane.adopt(folder), sent.target, sent.candidate)
         (measured,) = lane.measure([item])
@@ -170,7 +174,7 @@ def measure_there(parcel: Parcel, settings: StationSettings, sent: SentCandidate
 
 
 def race_there(
-    parcel: Parcel,
+    parcel: SentParcel,
     settings: StationSettings,
     racers: Mapping[str, SentCandidate],
     policy: RacePolicy,
@@ -192,7 +196,7 @@ def race_there(
         IntarsiaError: As `Testbed.race`.
     """
     session = STATION.session(settings)
-    folder = session.folder(parcel)
+    folder = session.folder(join_parcel(parcel))
     limits = RaceLimits(policy, seconds, should_stop=stop_sign(folder.path, race).exists)
     with session.lane() as lane:
         workload = lane.adopt(folder)

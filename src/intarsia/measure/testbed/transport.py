@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Executor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,10 @@ from intarsia.measure.testbed.parcel import SharedFolder
 from intarsia.measure.testbed.station import retire, stop_sign
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import ExecutionError
+
+
+class ConnectionLostError(ExecutionError):
+    """The connection to an executor is lost, with all its tasks; `Transport.reconnect` may restore it."""
 
 
 class Transport(Protocol):
@@ -30,6 +34,7 @@ class Transport(Protocol):
         """What a task that gave no result says of its candidate.
 
         Raises:
+            ConnectionLostError: Nothing: all tasks of the executor are lost.
             IntarsiaError: Nothing: it is the executor that has failed.
         """
 
@@ -37,7 +42,15 @@ class Transport(Protocol):
         """Called again and again while results are awaited.
 
         Raises:
+            ConnectionLostError: None of this executor will come any more.
             IntarsiaError: None will come any more.
+        """
+
+    def reconnect(self) -> Executor:
+        """Wait until the lost connection is back, and return the executor for new tasks.
+
+        Raises:
+            ExecutionError: It has not come back in time, or this transport has no connection to restore.
         """
 
     def stop_race(self, session: str, folder: WorkloadFolder, race: str) -> None:
@@ -73,6 +86,10 @@ class SharedFiles:
 
     def watch(self) -> None:
         """See Transport.watch; such an executor fails its futures by itself."""
+
+    def reconnect(self) -> Executor:
+        """See Transport.reconnect."""
+        raise ExecutionError("processes that share files have no connection that could be restored")
 
     def stop_race(self, session: str, folder: WorkloadFolder, race: str) -> None:  # noqa: ARG002  # one folder for all
         """See Transport.stop_race."""

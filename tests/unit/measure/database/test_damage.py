@@ -36,6 +36,7 @@ READERS: dict[str, Callable[[Database], object]] = {
     "run": lambda database: database.find_run("key"),
     "models": lambda database: database.find_models("asked", 9),
     "commit": lambda database: database.commit(record("c", worked(3.0))),
+    "leases": lambda database: database.take_leases(["key"], "owner", 1.0),
     "merge": lambda database: database.merge(database),
 }
 FOUND_BY = {

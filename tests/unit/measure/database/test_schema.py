@@ -95,14 +95,15 @@ def test_several_versions_are_gone_through(place: str, monkeypatch: pytest.Monke
 
         return add_column
 
-    monkeypatch.setattr(schema, "VERSION", 5)
-    monkeypatch.setattr(schema, "MIGRATIONS", {3: step(1), 4: step(2)})
+    version = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", version + 2)
+    monkeypatch.setattr(schema, "MIGRATIONS", {version: step(1), version + 1: step(2)})
     with Database.open(place) as database:
         assert database.find("workload", TARGET, candidate(), HERE) == record("c")
     engine = create_engine(Place.of(place).url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT extra_1, extra_2 FROM intarsia_records")).one() == (1, 2)
-        assert connection.execute(META.select()).one() == ("schema_version", 5)
+        assert connection.execute(META.select()).one() == ("schema_version", version + 2)
     engine.dispose()
 
 
@@ -110,14 +111,14 @@ def test_a_newer_version_is_refused_and_left_alone(place: str) -> None:
     with Database.open(place) as database:
         database.commit(record("c"))
         shown = database.place
-    execute(place, "UPDATE intarsia_meta SET value = 4")
+    execute(place, "UPDATE intarsia_meta SET value = 5")
     with pytest.raises(DatabaseError) as caught:
         Database.open(place)
     assert str(caught.value) == (
-        f"the database {shown} has version 4, expected at most 3\n"
+        f"the database {shown} has version 5, expected at most 4\n"
         "help: it was made by a newer Intarsia: update this one, or use another database"
     )
-    execute(place, "UPDATE intarsia_meta SET value = 3")
+    execute(place, "UPDATE intarsia_meta SET value = 4")
     with Database.open(place) as database:
         assert database.statistics().records == 1
 
@@ -125,7 +126,7 @@ def test_a_newer_version_is_refused_and_left_alone(place: str) -> None:
 def test_a_version_that_is_too_old(old: str) -> None:
     with pytest.raises(DatabaseError) as caught:
         Database.open(old)
-    assert "has version 0, expected 3" in caught.value.problem
+    assert "has version 0, expected 4" in caught.value.problem
     assert caught.value.help == "this Intarsia cannot bring it up to date: use another database"
 
 

@@ -44,10 +44,14 @@ class Processes:
     environment: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _scheduler: subprocess.Popen[bytes] = field(init=False)
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, port: int = 0) -> None:
+        """Start a scheduler; on a free port if it is 0."""
         file = self.folder / "scheduler.json"
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        file.unlink(missing_ok=True)
+        given = ("--host", "127.0.0.1", "--port", str(port))
+        self._scheduler = self._start("scheduler", *given, "--scheduler-file", str(file))
         assert until(lambda: file.exists() and file.read_text().endswith("}")), self.logs()
         self.address = json.loads(file.read_text())["address"]
 
@@ -75,10 +79,15 @@ class Processes:
             return tuple(client.run(os.getpid).values())
 
     def worker_pids(self) -> tuple[int, ...]:
-        return tuple(process.pid for process in self._started[1:])
+        return tuple(process.pid for process in self._started if process is not self._scheduler)
 
     def kill_scheduler(self) -> None:
-        self._started[0].kill()
+        self._scheduler.kill()
+        self._scheduler.wait()
+
+    def restart_scheduler(self) -> None:
+        """Start a new scheduler at the address of the killed one; workers have ended with that one."""
+        self.start_scheduler(int(self.address.rsplit(":", 1)[1]))
 
     def logs(self) -> str:
         return "\n".join(path.read_text() for path in sorted(self.folder.glob("*.log")))

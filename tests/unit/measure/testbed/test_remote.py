@@ -112,7 +112,7 @@ def test_the_measurer_keeps_results_and_measures_nothing_twice(
 
 
 def test_width_is_a_few_times_the_workers(threads: RemoteTestbed) -> None:
-    assert threads.width == 8
+    assert threads.width == 32
     assert threads.host == this_host()
     assert threads.artifact(candidate()) is None
 
