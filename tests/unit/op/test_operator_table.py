@@ -344,7 +344,7 @@ def test_commutative_operators_may_be_given_their_arguments_in_any_order(name: s
 @each_case("name", sorted(names_where(layout=LayoutKind.ELEMENTWISE)))
 def test_values_are_known_of_the_operators_that_shapes_are_computed_with(name: str) -> None:
     attrs = REQUIRED.get(name, {})
-    args = elementwise_arguments(name)
+    args = [arg[:1] for arg in elementwise_arguments(name)]  # 12 elements; more floating-point ones are data
     try:
         made = call(name, *(Constant(arg.astype(np.float32)) for arg in args), **attrs)
     except InvalidModelError:  # of booleans, of whole numbers, or of two types
