@@ -68,16 +68,16 @@ def _is_row(state: FunctionState, loop: For, inside: list[Scalar], width: int) -
     """
     statements = [visit.statement for visit in walk(loop.body) if visit.event is Event.ENTER]
     registers = state.kernel.facts.registers
-    allocated = [one.buffer for one in statements if isinstance(one, Allocate)]
+    allocated = [statement.buffer for statement in statements if isinstance(statement, Allocate)]
     private = {buffer.name for buffer in allocated if not buffer.shape and buffer.name in registers}
     accesses = [
-        one
-        for one in (*statements, *inside)
-        if isinstance(one, (Load, Store)) and one.buffer.name not in private
+        part
+        for part in (*statements, *inside)
+        if isinstance(part, (Load, Store)) and part.buffer.name not in private
     ]
     return (
         len(private) == len(allocated)
-        and all(isinstance(one, (Store, Allocate, Block)) for one in statements)
+        and all(isinstance(statement, (Store, Allocate, Block)) for statement in statements)
         and all(_is_near(state, access, loop.var.name, width) for access in accesses)
     )
 
