@@ -65,6 +65,6 @@ def without_strides(step: KernelStep, number: int, type_: TensorType) -> KernelS
     return replace(step, call=call, args=(number, *step.args[1:]))
 
 
-def _windows(step: KernelStep) -> list[Window]:
+def _windows(step: KernelStep) -> tuple[Window, ...]:
     described = compute_call_of(step.call, "conv")
     return windows_of(described, described.input(0).shape[2:], described.input(1).shape[2:])
