@@ -16,6 +16,7 @@ from intarsia.native.graph.convolution_algorithm import (
     transformable_shape,
 )
 from intarsia.native.graph.cut_values import cut_steps
+from intarsia.native.graph.forward_convolutions import with_forward_convolutions
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.group_key import group_key
 from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
@@ -86,7 +87,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     lanes = _lanes(isa, chosen)
     of_bytes = _is_transformed(isa, chosen, 0.0 if isa.has_int8_dot else 1.0)
     of_bfloats = _is_transformed(isa, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
-    integers = with_integer_steps(StraightLine.of(function), lanes, of_bytes)
+    integers = with_integer_steps(with_forward_convolutions(StraightLine.of(function)), lanes, of_bytes)
     line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows)
     sequence = _empty_sequence(line, isa, chosen, alignment)
     rule_groups = _add_groups(sequence, line, chosen)
