@@ -81,7 +81,8 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     if piece:
         order = order_of_pieces(op, tile, task.isa.caches, threads, order)
     is_whole = order.band * tile.rows >= rows
-    pads_bands = may_pad_bands(chain) and not order.is_by_blocks and (order.band >= _LEAST_BAND or is_whole)
+    may_pad = may_pad_bands(chain) or (piece > 0 and _may_pad_pieces(chain))
+    pads_bands = may_pad and not order.is_by_blocks and (order.band >= _LEAST_BAND or is_whole)
     return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op), piece)
 
 
@@ -104,6 +105,12 @@ def _steps(op: ComputeOp) -> int:
 def may_pad_bands(chain: BlockedChain) -> bool:
     """Return whether there is padding that can be copied band by band."""
     return chain.pad is not None and len(chain.reduction.shape) == _IMAGE_RANK
+
+
+def _may_pad_pieces(chain: BlockedChain) -> bool:
+    """Return whether the padding of one dimension can be copied piece by piece."""
+    is_row = len(chain.reduction.shape) < _IMAGE_RANK
+    return chain.pad is not None and is_row and not group_blocks(chain.reduction)
 
 
 def convolution_state(
@@ -151,7 +158,9 @@ def _with_tile(chain: BlockedChain, task: ScheduleTask, tile: ConvolutionChoice)
         state = state.unroll(target, name)
     state = state.vectorize(target, v)
     if tile.piece:
-        around = f"{o}.0" if tile.is_by_blocks or not rows else f"{rows[-1]}.0"
+        is_shared = task.is_parallel(work_of([chain.reduction]))
+        around = f"{rows[-1]}.0" if rows else f"{o}.0" if is_shared else n
+        around = f"{o}.0" if tile.is_by_blocks else around
         state = state.compute_at(chain.anchor, target, around)
         return _with_pieces(state, chain.anchor, chain.reduction, tile)
     state = state.compute_at(chain.anchor, target, f"{w}.0")

@@ -111,7 +111,7 @@ def order_of_pieces(
     rows = max(1, -(-spatial[-2] // tile.rows)) if len(spatial) > 1 else 1
     if threads == 1 and op.shape[1] * op.shape[-1] * prod(spatial) * size <= most:
         return ConvolutionOrder(False, rows, False)  # a piece of the input is read once, and padded then
-    if of_blocks <= most and (threads == 1 or whole.is_by_blocks):
+    if len(spatial) == 1 or (of_blocks <= most and (threads == 1 or whole.is_by_blocks)):
         return ConvolutionOrder(True, 1, whole.is_parallel)
     of_row = op.shape[1] * op.shape[-1] * spatial[-1] * size * tile.rows
     band = _shared_band(rows, max(1, min(rows, most // of_row)), threads)

@@ -146,6 +146,25 @@ def test_sums_are_cut_where_the_weights_of_a_tile_exceed_the_cache(
     _assert_same(plain_array(found, case.made), case.expected())
 
 
+@pytest.mark.parametrize("second", [4096, 1 << 20])
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("stride", [1, 3])
+def test_sums_of_one_dimension_are_cut(stride: int, isa: Isa, second: int, threads: int) -> None:
+    small, lanes = (
+        replace(isa, machine=MachineModel(caches=CacheSizes(256, second, 1 << 20))),
+        isa.vector_bytes // 4,
+    )
+    data, weights = normal(2, 80, 37, seed=1), normal(40, 80, 3, seed=2)
+    count = (37 + 2 - 3) // stride + 1
+    given, packed = blocked_array(data, lanes), pack_weight(weights, lanes, lanes)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    dag = ComputeDAG((x, w, blocked_convolution(x, w, [Window(37, count, 3, stride, 1, 1, 1)], "conv")))
+    padded = np.pad(data, ((0, 0), (0, 0), (1, 1)))
+    read = np.stack([padded[..., tap : tap + stride * count : stride][..., :count] for tap in range(3)])
+    found = computed(dag, {x: given, w: packed}, blocked_state, small, threads)
+    _assert_same(plain_array(found, 40), np.einsum("tncp,mct->nmp", read, weights))
+
+
 @pytest.mark.parametrize(("second", "is_by_piece"), [(1 << 20, True), (4096, False)])
 def test_a_piece_of_the_input_is_padded_where_its_sums_are_added_up(second: int, is_by_piece: bool) -> None:
     """Where all results of an image wait in a cache, nothing of the padded input has to be kept."""
