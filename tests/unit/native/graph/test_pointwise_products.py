@@ -114,6 +114,20 @@ def test_pixels_that_strides_leave_out_are_not_brought_into_blocks(
     assert operators(planned(x, pointwise(x, 32, stride=stride))) == kernels
 
 
+@pytest.mark.parametrize(
+    ("read", "groups", "kernels"),
+    [
+        (48, 1, ["picked", "to_blocked", "conv", "from_blocked"]),
+        (32, 4, ["conv"]),  # channels of small groups are read as they are
+    ],
+)
+def test_strides_along_one_tap_are_left_out_first(read: int, groups: int, kernels: list[str]) -> None:
+    x = image(1, read, 12, 37)
+    weight = weights(64, read // groups, 3, 1)
+    made = call("Conv", x, weight, pads=(1, 0, 1, 0), strides=(3, 3), group=groups)
+    assert [name for name in operators(planned(x, made)) if groups == 1 or "blocked" not in name] == kernels
+
+
 def test_blocks_that_are_there_are_read_with_strides() -> None:
     x = image(1, 16, 20, 20)
     blocked = call("Relu", pointwise(x, 24, taps=3))
