@@ -70,10 +70,10 @@ def reversed_weight(weight: Array, groups: int) -> Array:
         weight: (C, M / groups, taps ...).
         groups: Number of groups of channels.
     """
-    channels, made, *taps = weight.shape
-    grouped = weight.reshape(groups, channels // groups, made, *taps).swapaxes(1, 2)
+    channels, filters, *taps = weight.shape
+    grouped = weight.reshape(groups, channels // groups, filters, *taps).swapaxes(1, 2)
     return np.ascontiguousarray(
-        np.flip(grouped.reshape(groups * made, channels // groups, *taps), tuple(range(2, 2 + len(taps))))
+        np.flip(grouped.reshape(groups * filters, channels // groups, *taps), tuple(range(2, 2 + len(taps))))
     )
 
 
