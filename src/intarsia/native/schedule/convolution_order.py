@@ -109,7 +109,9 @@ def order_of_pieces(
     spatial, size, most = op.shape[2:-1], op.dtypes[0].numpy.itemsize, caches.second // 2
     of_blocks = tile.blocks * op.shape[-1] * prod(spatial) * size
     rows = max(1, -(-spatial[-2] // tile.rows)) if len(spatial) > 1 else 1
-    if threads == 1 and op.shape[1] * op.shape[-1] * prod(spatial) * size <= most:
+    is_kept = op.shape[1] * op.shape[-1] * prod(spatial) * size <= most
+    # Weights that are more than the input are read in the order in which they lie, block by block.
+    if threads == 1 and is_kept and prod(op.inputs[0].shape[1:]) * size >= _weight_bytes(op):
         return ConvolutionOrder(False, rows, False)  # a piece of the input is read once, and padded then
     if len(spatial) == 1 or (of_blocks <= most and (threads == 1 or whole.is_by_blocks)):
         return ConvolutionOrder(True, 1, whole.is_parallel)

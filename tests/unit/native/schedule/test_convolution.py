@@ -165,10 +165,16 @@ def test_sums_of_one_dimension_are_cut(stride: int, isa: Isa, second: int, threa
     _assert_same(plain_array(found, 40), np.einsum("tncp,mct->nmp", read, weights))
 
 
-@pytest.mark.parametrize(("second", "is_by_piece"), [(1 << 20, True), (4096, False)])
-def test_a_piece_of_the_input_is_padded_where_its_sums_are_added_up(second: int, is_by_piece: bool) -> None:
+@pytest.mark.parametrize(
+    ("size", "second", "is_by_piece"),
+    [((33, 29), 1 << 20, True), ((33, 29), 4096, False), ((13, 9), 1 << 20, False)],
+    ids=["large input", "small cache", "large weights"],
+)
+def test_a_piece_of_the_input_is_padded_where_its_sums_are_added_up(
+    size: tuple[int, int], second: int, is_by_piece: bool
+) -> None:
     """Where all results of an image wait in a cache, nothing of the padded input has to be kept."""
-    case, isa = Case(80, 40, (13, 9)), CPUS["haswell"]
+    case, isa = Case(80, 40, size), CPUS["haswell"]
     isa, lanes = replace(isa, machine=MachineModel(caches=CacheSizes(256, second, 1 << 20))), 8
     x = te.placeholder((1, case.channels // lanes, *case.size, lanes), name="x")
     w = te.placeholder(pack_weight(case.arrays()[1], lanes, lanes).shape, name="w")
