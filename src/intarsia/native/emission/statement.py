@@ -95,9 +95,11 @@ class Statements:
         state.registers.write(register, start, width, text)
 
     def _ends_in_padding(self, register: RegisterPlace, start: int, width: int) -> bool:
-        """Return whether the lanes that are off in the rest of a loop are padding of a row of registers."""
+        """Return whether nothing reads the lanes that are off in the rest of a loop, as in padding."""
         mask = self.state.mask
         active = None if mask is None or mask is not self.tail else mask_lanes(mask)
+        if active is not None and register.private_lanes:
+            return True
         return active is not None and register.ends_in_padding(start, width, sum(active))
 
     def _write_lane(self, register: RegisterPlace, element: int, lane: int, value: Value) -> None:

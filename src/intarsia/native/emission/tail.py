@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
-from intarsia.ir.prim_func import For, Intrinsic, Load, Scalar, Statement, Store
+from intarsia.ir.prim_func import Allocate, Block, For, Intrinsic, Load, Scalar, Statement, Store
 from intarsia.native.emission.arithmetic import constant_mask
 from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.strided_vectors import is_shuffled
@@ -62,11 +62,23 @@ def _has_rows_only(state: FunctionState, name: str, width: int) -> bool:
 
 
 def _is_row(state: FunctionState, loop: For, inside: list[Scalar], width: int) -> bool:
-    """Return whether a loop only stores contiguous elements, computed from contiguous or shared ones."""
+    """Return whether a loop only stores contiguous elements, computed from contiguous or shared ones.
+
+    Scalars that are allocated inside are vectors of lanes, whose lanes that are off nothing reads.
+    """
     statements = [visit.statement for visit in walk(loop.body) if visit.event is Event.ENTER]
-    accesses = [one for one in (*statements, *inside) if isinstance(one, (Load, Store))]
-    return all(isinstance(one, Store) for one in statements) and all(
-        _is_near(state, access, loop.var.name, width) for access in accesses
+    registers = state.kernel.facts.registers
+    allocated = [statement.buffer for statement in statements if isinstance(statement, Allocate)]
+    private = {buffer.name for buffer in allocated if not buffer.shape and buffer.name in registers}
+    accesses = [
+        part
+        for part in (*statements, *inside)
+        if isinstance(part, (Load, Store)) and part.buffer.name not in private
+    ]
+    return (
+        len(private) == len(allocated)
+        and all(isinstance(statement, (Store, Allocate, Block)) for statement in statements)
+        and all(_is_near(state, access, loop.var.name, width) for access in accesses)
     )
 
 

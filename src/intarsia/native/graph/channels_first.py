@@ -18,7 +18,7 @@ from intarsia.native.graph.convolution_algorithm import (
     transformable_shape,
 )
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind
-from intarsia.native.graph.group_form import COPY_COST_OF_PLAIN
+from intarsia.native.graph.group_form import COPY_COST_OF_PLAIN, MOST_PLAIN_CHANNELS, ROW_COST
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.machine.relative_costs import RelativeCosts
@@ -132,7 +132,8 @@ def _blocked_cost(
     if form.kind is ConvolutionKind.DEPTHWISE:
         return waste * _read_share(step)  # taps that read padding are left out
     if form.kind is not ConvolutionKind.BLOCKED:
-        return waste
+        is_in_rows = form.kind is ConvolutionKind.OF_PLAIN and read > MOST_PLAIN_CHANNELS
+        return waste * ROW_COST if is_in_rows else waste
     # A block of several small groups multiplies the channels of all of them.
     waste *= len(form.source.places) / form.groups / read
     waste *= max(1.0, form.result.lanes * form.groups / len(form.result.places))

@@ -14,7 +14,17 @@ from intarsia.native.te.operators.blocked_convolution import blocks_of_groups
 from intarsia.native.te.operators.windows import Window
 
 MOST_PLAIN_CHANNELS: Final = 8
-"""Maximum number of input channels of a group that are read without blocks: each is a row of its own."""
+"""Maximum number of input channels of a group that are always read without blocks, each in its rows."""
+_PLAIN_BYTES: Final = 1 << 18
+"""Maximum size of a group's input of more channels that is read without blocks: half of the smallest
+second-level cache, in which its rows stay although they are apart from each other."""
+ROW_COST: Final = 1.3
+"""Cost of a multiplication of more channels in rows, relative to one in blocks, by measurement."""
+_TRANSFORMED: Final = 3
+"""Taps of the windows of two dimensions that Winograd's transforms compute in blocks."""
+_FEWEST_PIXELS: Final = 144
+"""Minimum number of pixels of an image for these transforms: those of the weights are read for all tiles."""
+_ELEMENT_BYTES: Final = 4
 _MOST_WASTE: Final = 4.0
 """Maximum ratio of multiplications, zeros included: a scalar kernel takes as long as four."""
 _COPY_COST: Final = 32.0
@@ -147,4 +157,14 @@ def form_costs(
         costs[GroupForm.TABLE] = 0.0 if is_whole else waste_of_result
     if is_plain and shape.read <= MOST_PLAIN_CHANNELS:
         costs[GroupForm.PLAIN] = waste_of_result
+    elif is_plain and _fits_in_rows(shape, windows):
+        costs[GroupForm.PLAIN] = waste_of_result * ROW_COST
     return costs
+
+
+def _fits_in_rows(shape: GroupedShape, windows: Sequence[Window]) -> bool:
+    """Return whether a group's input stays in a cache, and blocks have no faster algorithm."""
+    is_transformed = len(windows) == 2 and all(w.taps == _TRANSFORMED and w.stride == 1 for w in windows)
+    is_transformed &= prod(window.count for window in windows) >= _FEWEST_PIXELS
+    size = shape.read * prod(window.reach for window in windows) * _ELEMENT_BYTES
+    return not is_transformed and size <= _PLAIN_BYTES

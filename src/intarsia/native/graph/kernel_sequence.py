@@ -28,6 +28,7 @@ from intarsia.native.graph.merged_dimensions import merged_dimensions_dag
 from intarsia.native.graph.merged_reduction import merged_reduction_dag
 from intarsia.native.graph.merged_transposition import merged_transposition_dag
 from intarsia.native.graph.narrow_dag import narrow_dag
+from intarsia.native.graph.picked_input import picked_input, without_strides
 from intarsia.native.graph.pointwise_dag import pointwise_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
@@ -105,6 +106,7 @@ class KernelSequence:
         """
         self._group, outputs = group, steps[-1].outputs
         lanes = self._lanes_of(steps)
+        steps = self._with_picked_input(steps) if lanes else steps
         kernel = self._with_stored_weights(steps)
         product = (
             self.libraries.product(steps[0], self.values) if kernel is None and len(steps) == 1 else None
@@ -245,6 +247,18 @@ class KernelSequence:
             if is_plain:
                 return None
         return blocked_dag(steps, self.values, lanes, self.algorithms, decision.form, self.costs)
+
+    def _with_picked_input(self, steps: Sequence[KernelStep]) -> Sequence[KernelStep]:
+        """Return steps that read a copy of the pixels that strides leave of a plain value, where it pays."""
+        first = steps[0]
+        copy = picked_input(first, self.values)
+        if copy is None or any(source == first.args[0] for source, _ in self._blocked):
+            return steps
+        (output,), picked = copy.dag.outputs, len(self.values)
+        type_ = TensorType(output.shape, output.dtype)
+        self.values.append(RegionValue(type_, picked))
+        self._append(copy, ["picked"], (picked,), is_conversion=True)
+        return (without_strides(first, picked, type_), *steps[1:])
 
     def _with_stored_weights(self, steps: Sequence[KernelStep]) -> KernelDag | None:
         """Return the kernel of a group that reads compressed weights; None if it has none."""

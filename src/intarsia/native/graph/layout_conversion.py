@@ -31,8 +31,11 @@ def converted(value: RegionValue, number: int, order: ChannelOrder | None) -> Ke
     match value.order, order:
         case None, ChannelOrder(lanes=lanes, groups=int(groups)):
             return with_placeholders((to_blocked(x, lanes, "to_blocked", groups),), source)
-        case ChannelOrder(is_natural=True), None:
-            return with_placeholders((from_blocked(x, channels, "from_blocked"),), source)
+        case ChannelOrder(groups=int(groups)), None:
+            # The blocks of a group are those of an image of its channels, which tiles transpose.
+            images = placeholder((batch * groups, shape[1] // groups, *shape[2:]), value.type.dtype, "x0")
+            plain = from_blocked(images, channels // groups, "from_blocked")
+            return with_placeholders((plain,), {images: Source(number, SourceForm.AS_IT_IS)})
         case ChannelOrder() as given, _:
             return _by_table(value, number, given, order)
         case _:

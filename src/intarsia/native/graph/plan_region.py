@@ -17,6 +17,7 @@ from intarsia.native.graph.convolution_algorithm import (
     transformable_shape,
 )
 from intarsia.native.graph.cut_values import cut_steps
+from intarsia.native.graph.forward_convolutions import with_forward_convolutions
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.group_key import group_key
 from intarsia.native.graph.joined_bytes import with_joined_bytes
@@ -88,8 +89,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     lanes = _lanes(isa, chosen)
     of_bytes = _is_transformed(isa, chosen, 0.0 if isa.has_int8_dot else 1.0)
     of_bfloats = _is_transformed(isa, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
-    blocks = with_block_steps(with_joined_bytes(StraightLine.of(function)), lanes)
-    integers = with_integer_steps(blocks, lanes, of_bytes)
+    given = with_joined_bytes(with_forward_convolutions(StraightLine.of(function)))
+    integers = with_integer_steps(with_block_steps(given, lanes), lanes, of_bytes)
     line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows)
     sequence = _empty_sequence(line, isa, chosen, alignment)
     rule_groups = _add_groups(sequence, line, chosen)

@@ -1,11 +1,16 @@
 """Schedule of convolutions with channels first: register tiles of filters by rows by vectors of pixels.
 
-for images, for bands of rows, parallel; for vectors of pixels; for groups; for tiles of filters
-  for channels of the input, for taps
-    for filters, rows and vectors of the tile, unrolled
-      for pixels of a vector, vectorised
-        tile += input * weight
-  for filters, rows and vectors: result = what follows(tile)
+for images, for groups
+  the padded copy of what the group reads
+  for bands of rows; for vectors of pixels; for tiles of filters
+    for channels of the input, for taps
+      for filters, rows and vectors of the tile, unrolled
+        for pixels of a vector, vectorised
+          tile += input * weight
+    for filters, rows and vectors: result = what follows(tile)
+
+Threads share images and groups; where these are too few, bands of rows too, and the whole input is padded
+first.
 
 Where filters, or those of a group, are much fewer than the lanes of a vector, blocks of filters would be
 mostly padding; pixels of a row fill vectors whatever the number of filters.
@@ -23,8 +28,9 @@ from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain, chain_around
 from intarsia.native.schedule.channels_last import depends_on
+from intarsia.native.schedule.convolution_order import ENOUGH, share_of_time
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
-from intarsia.native.schedule.stage_loops import with_loops
+from intarsia.native.schedule.stage_loops import with_loops, with_vectors
 from intarsia.native.te import ComputeOp, Operation
 
 _KIND: Final = "channels first"
@@ -172,16 +178,35 @@ def channels_first_state(task: ScheduleTask, choice: ChannelsFirstChoice | None 
         return None
     chain = chain_around(task, form.op, form.image.name if form.is_padded else None, _KIND)
     choice = choice or channels_first_choice(form, task)
-    state = _with_sums(_with_results(chain, form, choice, task), chain, form.phases)
-    if chain.pad is not None:
+    by_groups = _is_by_groups(form, task)
+    state = _with_results(chain, form, choice, task, by_groups=by_groups)
+    state = _with_sums(state, chain, form.phases, choice)
+    if chain.pad is not None and by_groups:
+        around = 0 if task.is_parallel(work_of([form.op])) else 1  # images and groups are one loop, or two
+        state = with_vectors(state, chain.pad, task).compute_at(chain.pad, chain.target, around)
+    elif chain.pad is not None:
         state = with_loops(state, chain.pad, task)
     return chain.with_rest(state, task)
 
 
+def _is_by_groups(form: ChannelsFirstForm, task: ScheduleTask) -> bool:
+    """Return whether each thread computes whole groups of an image, and pads what a group reads just before.
+
+    Row by row, all groups would be read in pieces as wide as a tile, each on another page.
+    """
+    count = form.op.axes[0].extent * form.groups
+    return not task.is_parallel(work_of([form.op])) or share_of_time(count, task.threads) >= ENOUGH
+
+
 def _with_results(
-    chain: BlockedChain, form: ChannelsFirstForm, tile: ChannelsFirstChoice, task: ScheduleTask
+    chain: BlockedChain,
+    form: ChannelsFirstForm,
+    tile: ChannelsFirstChoice,
+    task: ScheduleTask,
+    *,
+    by_groups: bool,
 ) -> LoopState:
-    """Order the loops: images, rows, pixels, groups, filters, then the elements of a tile."""
+    """Order the loops: images, groups, rows, pixels, filters, then the elements of a tile."""
     state, target = chain.state, chain.target
     number, filter_, *outer, pixel = (loop.name for loop in state[target].iters)
     of_group = form.op.axes[1].extent // form.groups
@@ -193,8 +218,10 @@ def _with_results(
         state = state.split(target, outer[-1], [tile.rows])
         inner.insert(1, f"{outer[-1]}.1")
         outer[-1] = f"{outer[-1]}.0"
-    shared = [number, *outer, f"{pixel}.0"]
-    state = state.reorder(target, [*shared, f"{filter_}.0", f"{filter_}.1.0", *inner])
+    shared, rest = [number, f"{filter_}.0"], [*outer, f"{pixel}.0"]
+    if not by_groups:
+        shared, rest = [*shared, *rest], []
+    state = state.reorder(target, [*shared, *rest, f"{filter_}.1.0", *inner])
     for name in inner[:-1]:
         state = state.unroll(target, name)
     state = state.vectorize(target, inner[-1])
@@ -203,10 +230,11 @@ def _with_results(
     return state
 
 
-def _with_sums(state: LoopState, chain: BlockedChain, phases: int) -> LoopState:
+def _with_sums(state: LoopState, chain: BlockedChain, phases: int, choice: ChannelsFirstChoice) -> LoopState:
     """Put the reduction loops outside the loops over a register tile, in the loop over tiles of filters.
 
-    Taps of a row are split by phases, so that no index is a quotient.
+    Taps of a row are split by phases, so that no index is a quotient. In a tile, what is fewer is innermost,
+    weights or vectors of pixels, and stays in registers while each of the others is read once.
     """
     anchor, count = chain.anchor, len(chain.reduction.axes)
     names = [loop.name for loop in state[anchor].iters]
@@ -215,6 +243,8 @@ def _with_sums(state: LoopState, chain: BlockedChain, phases: int) -> LoopState:
     if 1 < phases < taps:
         state = state.split(anchor, reduced[-1], [phases])
         reduced = [*reduced[:-1], f"{reduced[-1]}.0", f"{reduced[-1]}.1"]
+    number, filter_, *rows = tile
+    tile = [number, *rows, filter_] if choice.filters <= choice.rows * choice.vectors else tile
     state = state.reorder(anchor, [*reduced, *tile, lane])
     for name in tile:
         state = state.unroll(anchor, name)

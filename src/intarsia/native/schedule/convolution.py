@@ -80,7 +80,9 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     piece = piece_of_sums(op, tile, task.isa.caches)
     if piece:
         order = order_of_pieces(op, tile, task.isa.caches, threads, order)
-    pads_bands = may_pad_bands(chain) and not order.is_by_blocks and order.band >= _LEAST_BAND
+    is_whole = order.band * tile.rows >= rows
+    may_pad = may_pad_bands(chain) or (piece > 0 and _may_pad_pieces(chain))
+    pads_bands = may_pad and not order.is_by_blocks and (order.band >= _LEAST_BAND or is_whole)
     return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op), piece)
 
 
@@ -105,6 +107,12 @@ def may_pad_bands(chain: BlockedChain) -> bool:
     return chain.pad is not None and len(chain.reduction.shape) == _IMAGE_RANK
 
 
+def _may_pad_pieces(chain: BlockedChain) -> bool:
+    """Return whether the padding of one dimension can be copied piece by piece."""
+    is_row = len(chain.reduction.shape) < _IMAGE_RANK
+    return chain.pad is not None and is_row and not group_blocks(chain.reduction)
+
+
 def convolution_state(
     chain: BlockedChain, task: ScheduleTask, choice: ConvolutionChoice | None = None
 ) -> LoopState:
@@ -119,7 +127,9 @@ def convolution_state(
     state = _with_tile(chain, task, choice)
     if chain.pad is not None:
         state = (
-            _with_padded_bands(state, chain) if choice.pads_bands else with_padding(state, chain.pad, task)
+            _with_padded_bands(state, chain, choice.piece)
+            if choice.pads_bands
+            else with_padding(state, chain.pad, task)
         )
     return chain.with_rest(state, task)
 
@@ -148,7 +158,9 @@ def _with_tile(chain: BlockedChain, task: ScheduleTask, tile: ConvolutionChoice)
         state = state.unroll(target, name)
     state = state.vectorize(target, v)
     if tile.piece:
-        around = f"{o}.0" if tile.is_by_blocks or not rows else f"{rows[-1]}.0"
+        is_shared = task.is_parallel(work_of([chain.reduction]))
+        around = f"{rows[-1]}.0" if rows else f"{o}.0" if is_shared else n
+        around = f"{o}.0" if tile.is_by_blocks else around
         state = state.compute_at(chain.anchor, target, around)
         return _with_pieces(state, chain.anchor, chain.reduction, tile)
     state = state.compute_at(chain.anchor, target, f"{w}.0")
@@ -199,11 +211,14 @@ def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp, steps:
     return state.vectorize(anchor, lane)
 
 
-def _with_padded_bands(state: LoopState, chain: BlockedChain) -> LoopState:
-    """Compute the padded copy of a band's input in the loop over bands."""
+def _with_padded_bands(state: LoopState, chain: BlockedChain, piece: int) -> LoopState:
+    """Compute the padded copy of a band's input in the loop over bands, or over pieces of sums of a band."""
     assert chain.pad is not None, "the caller has looked"
-    row = chain.state[chain.target].iters[2].name
     lane = state[chain.pad].iters[-1].name
+    if piece and not group_blocks(chain.reduction):
+        blocks = chain.state[chain.anchor].iters[len(chain.reduction.axes)].name
+        return state.compute_at(chain.pad, chain.anchor, f"{blocks}.0").vectorize(chain.pad, lane)
+    row = chain.state[chain.target].iters[2].name
     return state.compute_at(chain.pad, chain.target, f"{row}.0").vectorize(chain.pad, lane)
 
 

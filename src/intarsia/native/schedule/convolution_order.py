@@ -108,9 +108,13 @@ def order_of_pieces(
     """
     spatial, size, most = op.shape[2:-1], op.dtypes[0].numpy.itemsize, caches.second // 2
     of_blocks = tile.blocks * op.shape[-1] * prod(spatial) * size
-    if of_blocks <= most and (threads == 1 or whole.is_by_blocks):
-        return ConvolutionOrder(True, 1, whole.is_parallel)
     rows = max(1, -(-spatial[-2] // tile.rows)) if len(spatial) > 1 else 1
+    is_kept = op.shape[1] * op.shape[-1] * prod(spatial) * size <= most
+    # Weights that are more than the input are read in the order in which they lie, block by block.
+    if threads == 1 and is_kept and prod(op.inputs[0].shape[1:]) * size >= _weight_bytes(op):
+        return ConvolutionOrder(False, rows, False)  # a piece of the input is read once, and padded then
+    if len(spatial) == 1 or (of_blocks <= most and (threads == 1 or whole.is_by_blocks)):
+        return ConvolutionOrder(True, 1, whole.is_parallel)
     of_row = op.shape[1] * op.shape[-1] * spatial[-1] * size * tile.rows
     band = _shared_band(rows, max(1, min(rows, most // of_row)), threads)
     return ConvolutionOrder(False, band, whole.is_parallel)

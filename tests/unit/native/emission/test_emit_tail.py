@@ -135,3 +135,29 @@ def test_no_other_element_is_touched(extent: int, step: int, isa: Isa) -> None:
     np.testing.assert_array_equal(x, given)
     rest = np.concatenate([around[:8], around[8 + size : 16 + size], around[16 + size + extent :]])
     np.testing.assert_array_equal(rest, 7.0)
+
+
+SHARED = "alloc t: Buffer[(), float32, register] { t[] = x[i] * 2f32; y[i] = t[] * exp(t[]) + t[]; }"
+
+
+def test_a_rest_with_scalars_of_its_lanes_is_one_vector() -> None:
+    """A number that a lane reads twice is a scalar inside of the loop, which nothing else reads."""
+    text = text_of(16 + 11, SHARED)
+    assert text.count("fmul contract <16 x float>") == text_of(32, SHARED).count("fmul contract <16 x float>")
+    assert not any(f"<{lanes} x float>" in text for lanes in (8, 2))
+    assert "select" not in text_of(16 + 11, "alloc t: Buffer[(), float32] { t[] = x[i]; y[i] = t[] + t[]; }")
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("extent", [3, 7, 15, 23, 29])
+def test_scalars_of_lanes_have_their_values(extent: int, isa: Isa) -> None:
+    function = parsed(
+        f"""def prim @f(x: Buffer[({extent},), float32], y: Buffer[({extent + 4},), float32]) {{
+          for vectorized i in {extent} {{ {SHARED} }}
+        }}"""
+    )
+    x, y = np.linspace(-2, 2, extent, dtype=np.float32), np.full(extent + 4, 7.0, np.float32)
+    compile_kernel(function, isa)([x, y])
+    np.testing.assert_allclose(y[:extent], 2 * x * np.exp(2 * x) + 2 * x, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(y[extent:], 7.0)

@@ -105,6 +105,17 @@ def test_a_result_is_copied_from_blocks_and_a_parameter_into_them() -> None:
     assert plan.written_results == {plan.results[0]: 0}
 
 
+@pytest.mark.parametrize("isa", [isa for _, isa in SETS], ids=[name for name, _ in SETS])
+def test_blocks_of_groups_are_copied_by_tiles(isa: Isa) -> None:
+    """Each group begins with a block, so that no table of channels is needed."""
+    x = image(2 * 20, size=9, batch=2)
+    plan = checked(x, call("Tanh", convolution(x, 2 * 41, 3, groups=2)), isa=isa)
+    assert operators(plan)[-1] == "from_blocked"
+    assert [tensor.shape[0] for tensor in plan.kernels[-1].dag.placeholders] == [
+        4
+    ]  # the groups of both images
+
+
 def test_what_cannot_read_blocks_reads_one_plain_copy() -> None:
     x = image(3)
     made = call("Relu", convolution(x, 40, 3))

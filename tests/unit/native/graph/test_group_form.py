@@ -80,6 +80,24 @@ def test_few_channels_of_a_plain_input_are_read_as_they_are(
     assert best_group_form(shape, [window(3)] * 2, natural) is not GroupForm.PLAIN
 
 
+@pytest.mark.parametrize(
+    ("read", "extent", "taps", "form"),
+    [
+        (18, 20, 5, GroupForm.PLAIN),  # 24 channels in blocks, 18 in rows that cost 1.3 times as much
+        (18, 10, 3, GroupForm.PLAIN),  # too few pixels for transforms
+        (18, 20, 3, GroupForm.PADDED),  # Winograd's transforms are for blocks
+        (18, 120, 5, GroupForm.PADDED),  # more than a cache holds
+        (23, 20, 5, GroupForm.PADDED),  # hardly any zeros
+    ],
+)
+def test_rows_of_more_channels_are_read_where_blocks_have_zeros(
+    read: int, extent: int, taps: int, form: GroupForm
+) -> None:
+    shape, natural = GroupedShape(4, read, 24), ChannelOrder.natural(4 * read, LANES)
+    windows = [Window(extent, extent, taps, 1, 1, taps // 2, taps // 2)] * 2
+    assert best_group_form(shape, windows, natural, is_plain=True) is form
+
+
 def test_an_order_that_is_there_already_costs_nothing() -> None:
     shape = GroupedShape(2, 12, 12)
     assert best_group_form(shape, [window(3)] * 2, shape.padded(LANES)[0]) is GroupForm.PADDED

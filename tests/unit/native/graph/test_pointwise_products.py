@@ -88,14 +88,54 @@ def test_along_one_dimension_of_pixels_there_is_no_product() -> None:
     [
         ((1, 160, 20, 20), {}),
         ((1, 16, 7, 7), {}),
-        ((1, 16, 40, 40), {"stride": 2}),
         ((1, 16, 20, 20), {"taps": 3}),
     ],
-    ids=["many channels", "few pixels", "strides", "taps"],
+    ids=["many channels", "few pixels", "taps"],
 )
 def test_other_convolutions_are_blocked(shape: tuple[int, ...], made: dict[str, Any]) -> None:
     x = image(*shape)
     assert operators(planned(x, pointwise(x, 32, **made)))[0] == "to_blocked"
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "kernels"),
+    [
+        ((1, 16, 40, 40), 2, ["picked", "conv"]),
+        ((2, 24, 700), 2, ["picked", "conv"]),
+        ((1, 160, 21, 20), 3, ["picked", "to_blocked", "conv", "from_blocked"]),
+        ((2, 16, 5, 9, 8), 2, ["picked", "to_blocked", "conv", "from_blocked"]),
+    ],
+    ids=["image", "row", "many channels", "few pixels"],
+)
+def test_pixels_that_strides_leave_out_are_not_brought_into_blocks(
+    shape: tuple[int, ...], stride: int, kernels: list[str]
+) -> None:
+    x = image(*shape)
+    assert operators(planned(x, pointwise(x, 32, stride=stride))) == kernels
+
+
+@pytest.mark.parametrize(
+    ("read", "groups", "kernels"),
+    [
+        (48, 1, ["picked", "to_blocked", "conv", "from_blocked"]),
+        (32, 4, ["conv"]),  # channels of small groups are read as they are
+    ],
+)
+def test_strides_along_one_tap_are_left_out_first(read: int, groups: int, kernels: list[str]) -> None:
+    x = image(1, read, 12, 37)
+    weight = weights(64, read // groups, 3, 1)
+    made = call("Conv", x, weight, pads=(1, 0, 1, 0), strides=(3, 3), group=groups)
+    assert [name for name in operators(planned(x, made)) if groups == 1 or "blocked" not in name] == kernels
+
+
+def test_blocks_that_are_there_are_read_with_strides() -> None:
+    x = image(1, 16, 20, 20)
+    blocked = call("Relu", pointwise(x, 24, taps=3))
+    plan = planned(x, pointwise(blocked, 32, stride=2))
+    assert "picked" not in operators(plan)
+    both = planned(x, pointwise(x, 32, taps=3), pointwise(x, 32, stride=2))
+    assert operators(both).count("to_blocked") == 1
+    assert "picked" not in operators(both)
 
 
 def test_what_is_read_in_blocks_is_computed_in_blocks() -> None:

@@ -169,3 +169,28 @@ def test_its_family_has_the_default_and_reads_every_choice() -> None:
         assert state is not None
         state.notes.clear()
         assert family.choice_of(state) == choice
+
+
+@pytest.mark.parametrize(
+    ("case", "threads", "around"),
+    [
+        (Case((64, 64), 40, 12, 4), 1, 1),  # the loop over groups, inside that over images
+        (Case((64, 64), 40, 12, 4), 2, 0),  # that over images and groups
+        (Case((64, 64), 6, 4, batch=4), 2, 0),
+        (Case((64, 64), 30, 9, 3), 2, None),  # threads share rows: three groups keep two threads busy for 3/4
+    ],
+    ids=str,
+)
+def test_a_group_is_padded_just_before_it_is_read(case: Case, threads: int, around: int | None) -> None:
+    state = default_state(case.dag(), ISA, threads)
+    placed = state.attach_map.positions.get(state.stage_id("pad"))
+    assert placed == (None if around is None else (state.stage_id("relu"), around))
+
+
+@pytest.mark.parametrize(("case", "innermost"), [(Case((48, 64), 8, 2), "f"), (Case((1, 16), 8, 8), "h")])
+def test_what_is_fewer_is_innermost_in_a_tile(case: Case, innermost: str) -> None:
+    state = default_state(case.dag(), ISA, 1)
+    anchor = next(
+        stage for stage in state.stages if isinstance(stage.op, te.ComputeOp) and stage.op.reduce_axes
+    )
+    assert anchor.iters[-2].name.startswith(innermost)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from tests.emitted_kernels import x86_sets
+from tests.emulated_cpus import CPUS
 from tests.scheduled_kernels import Array, computed, loops_of, normal, reference, state_of
 
 from intarsia.ir.loop_walk import Event, walk
@@ -16,7 +17,7 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import blocked_chain
-from intarsia.native.schedule.convolution import convolution_choice
+from intarsia.native.schedule.convolution import convolution_choice, convolution_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
@@ -143,6 +144,46 @@ def test_sums_are_cut_where_the_weights_of_a_tile_exceed_the_cache(
     arrays = {x: given, w: packed, b: blocked_array(bias, lanes, axis=0)}
     found = computed(dag, arrays, blocked_state, small, threads)
     _assert_same(plain_array(found, case.made), case.expected())
+
+
+@pytest.mark.parametrize("second", [4096, 1 << 20])
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("stride", [1, 3])
+def test_sums_of_one_dimension_are_cut(stride: int, isa: Isa, second: int, threads: int) -> None:
+    small, lanes = (
+        replace(isa, machine=MachineModel(caches=CacheSizes(256, second, 1 << 20))),
+        isa.vector_bytes // 4,
+    )
+    data, weights = normal(2, 80, 37, seed=1), normal(40, 80, 3, seed=2)
+    count = (37 + 2 - 3) // stride + 1
+    given, packed = blocked_array(data, lanes), pack_weight(weights, lanes, lanes)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    dag = ComputeDAG((x, w, blocked_convolution(x, w, [Window(37, count, 3, stride, 1, 1, 1)], "conv")))
+    padded = np.pad(data, ((0, 0), (0, 0), (1, 1)))
+    read = np.stack([padded[..., tap : tap + stride * count : stride][..., :count] for tap in range(3)])
+    found = computed(dag, {x: given, w: packed}, blocked_state, small, threads)
+    _assert_same(plain_array(found, 40), np.einsum("tncp,mct->nmp", read, weights))
+
+
+@pytest.mark.parametrize(
+    ("size", "second", "is_by_piece"),
+    [((33, 29), 1 << 20, True), ((33, 29), 4096, False), ((13, 9), 1 << 20, False)],
+    ids=["large input", "small cache", "large weights"],
+)
+def test_a_piece_of_the_input_is_padded_where_its_sums_are_added_up(
+    size: tuple[int, int], second: int, is_by_piece: bool
+) -> None:
+    """Where all results of an image wait in a cache, nothing of the padded input has to be kept."""
+    case, isa = Case(80, 40, size), CPUS["haswell"]
+    isa, lanes = replace(isa, machine=MachineModel(caches=CacheSizes(256, second, 1 << 20))), 8
+    x = te.placeholder((1, case.channels // lanes, *case.size, lanes), name="x")
+    w = te.placeholder(pack_weight(case.arrays()[1], lanes, lanes).shape, name="w")
+    dag = ComputeDAG((x, w, blocked_convolution(x, w, case.windows(), "conv")))
+    chain = blocked_chain(ScheduleTask(dag, isa, 1))
+    assert chain is not None
+    state = convolution_state(chain, ScheduleTask(dag, isa, 1))
+    place = state.attach_map.positions.get(state.stage_id("conv.pad"))
+    assert (place == (state.stage_id(chain.anchor), 1)) == is_by_piece
 
 
 @pytest.mark.parametrize("case", [Case(3, 20, (17, 19), (7, 7), 2, 1, (3, 3, 3, 3)), Case(1, 16, (6, 6))])
