@@ -67,7 +67,8 @@ TOKEN_WISE: Final = {
 """Steps that compute each token by itself, from x to y."""
 _LOCAL: Final = frozenset(
     re.findall(
-        r"\w+", "q0 k0 v0 q1 k1 v1 q k v s0 s f d e r b l c1 c l0 a a1 later n both g p o0 o1 o2 o y h t"
+        r"\w+",
+        "q0 k0 v0 q1 k1 v1 q k v s0 s f d e r b l c1 c l0 a a1 later n both g d near m0 p o0 o1 o2 o y h t",
     )
 )
 
@@ -87,7 +88,7 @@ def token_model(steps: Sequence[str], seed: int = 0) -> Any:
         f"g (float[1, length, 8] x, int64[1, length] m) => (float[1, length, 8] y) <{HEADS}> "
         f"{{ {text} y = Identity ({before}) }}"
     )
-    arrays: dict[str, Any] = {**weights, **_CONSTANTS}
+    arrays: dict[str, Any] = {**weights, **CONSTANTS}
     return model_of(graph, opset=18, **arrays)
 
 
@@ -96,7 +97,7 @@ def _renamed(number: int, before: str, word: re.Match[str]) -> str:
     return before if name == "x" else f"{name}_{number}" if name in _LOCAL else name
 
 
-_CONSTANTS: Final[dict[str, Array]] = {
+CONSTANTS: Final[dict[str, Array]] = {
     "tri": np.tri(_MOST, dtype=np.bool_)[None, None],
     "slopes": np.array([0.5, -0.25], np.float32).reshape(1, 2, 1, 1),
     "places": np.random.default_rng(2).standard_normal((1, _MOST, 8)).astype(np.float32),

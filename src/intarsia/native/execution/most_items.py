@@ -6,8 +6,8 @@ from typing import Final
 
 MOST_ITEMS: Final = 1 << 20
 """Maximum number of items of a call: with 4 TiB of each, offsets stay within 63 bits."""
-MOST_TOKENS: Final = 1 << 13
+MOST_TOKENS: Final = 1 << 12
 """Maximum number of tokens of a text where tokens attend to each other.
 
-Each thread has scratch memory for the keys of a head and for the scores of a few queries, 2.3 MiB with heads
+Each thread has scratch memory for the keys of a head and for the scores of a few queries, 1.2 MiB with heads
 of 64 numbers. What fewer tokens do not need is never touched."""

@@ -15,8 +15,8 @@ from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
 from intarsia.passes.rules.rewrite_original import rewrite_original
 from intarsia.passes.rules.tensor_facts import dtype_of, int_attr, operator_name
-from intarsia.passes.tokens.score_bias import LENGTHS, SidedBias, applied, scalar_bias, sided_bias
-from intarsia.passes.tokens.token_twins import TokenTwins
+from intarsia.passes.tokens.score_bias import SidedBias, applied, scalar_bias, sided_bias
+from intarsia.passes.tokens.token_twins import LENGTHS, TokenTwins
 
 _EXCLUDES: Final = -1e30
 """Adding so low a number to a score rounds to that number: it is the same as replacing the score."""
@@ -114,13 +114,10 @@ def _scores(node: Expr, twins: TokenTwins, done: Mapping[Expr, Expr]) -> _Scores
 
 def _scaled(node: Call, divides: bool, twins: TokenTwins, done: Mapping[Expr, Expr]) -> _Scores | None:
     for scores_arg, factor_arg in (node.args, node.args[::-1])[: 1 if divides else 2]:
-        value = twins.value(factor_arg, _TOKENS) if factor_arg in twins.free else None
-        scores = None if value is None or value.size != 1 else _scores(scores_arg, twins, done)
-        if scores is None or value is None:
+        factor = twins.number(factor_arg)
+        scores = None if factor is None else _scores(scores_arg, twins, done)
+        if scores is None or factor is None:
             continue
-        factor, other = value.item(), twins.value(factor_arg, LENGTHS[1])
-        if other is None or other.item() != factor:
-            return None
         number = scalar_bias(factor, np.dtype(np.float32))
         bias = None if scores.bias is None else applied(node, scores.bias, number)
         return replace(scores, scale=scores.scale / factor if divides else scores.scale * factor, bias=bias)
@@ -134,11 +131,11 @@ def _masked(node: Call, twins: TokenTwins, done: Mapping[Expr, Expr]) -> _Scores
     if mask is None:
         return None
     for at, is_kept in ((0, True), (1, False)):
-        value = twins.value(branches[1 - at], _TOKENS) if branches[1 - at] in twins.free else None
-        scores = None if value is None or value.size != 1 else _scores(branches[at], twins, done)
+        value = twins.number(branches[1 - at])
+        scores = None if value is None else _scores(branches[at], twins, done)
         if scores is None or value is None:
             continue
-        number = scalar_bias(value.item(), np.dtype(np.float32))
+        number = scalar_bias(value, np.dtype(np.float32))
         before = scores.bias or scalar_bias(0.0, np.dtype(np.float32))
         if _number(mask.inside) == float(is_kept) and _number(mask.later) == float(not is_kept):
             return replace(
@@ -146,7 +143,7 @@ def _masked(node: Call, twins: TokenTwins, done: Mapping[Expr, Expr]) -> _Scores
                 bias=SidedBias(before.inside, number.inside, before.heads, before.is_by_key),
                 replaces=True,
             )
-        if value.item() > _EXCLUDES or scores.replaces:
+        if value > _EXCLUDES or scores.replaces:
             return None
         return replace(scores, bias=applied(node, mask, *((before, number) if at == 0 else (number, before))))
     return None
@@ -165,7 +162,7 @@ def _view(node: Call, current: Expr, twins: TokenTwins) -> Call | None:
     if before is None or after is None or sum(extent == _TOKENS for extent in after) != 1:
         return None
     axis = int_attr(node.attrs, "axis", 0) % len(before)
-    for tokens in LENGTHS:
+    for tokens in (*LENGTHS, twins.most):
         value = twins.value(indices, tokens)
         if value is None or not np.array_equal(value.reshape(-1), np.arange(tokens)):
             return None

@@ -14,11 +14,8 @@ from intarsia.op.infer import typed
 from intarsia.op.operator_facts import LayoutKind
 from intarsia.op.operator_table import facts_of
 from intarsia.passes.rules.tensor_facts import operator_name
-from intarsia.passes.tokens.token_twins import Array, TokenTwins
+from intarsia.passes.tokens.token_twins import LENGTHS, Array, TokenTwins
 
-LENGTHS: Final = (29, 37, 5)
-"""Numbers of tokens at which programs are compared. Primes, so that no other extent is a multiple of them by
-chance, and small, since tables of positions may be short."""
 _SAME_ELEMENTS: Final = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze"})
 _MAPS: Final = frozenset({"Cast", "Expand"})
 
@@ -104,11 +101,11 @@ def applied(node: Call, *args: SidedBias) -> SidedBias:
 
 
 def _free_bias(node: Expr, twins: TokenTwins) -> SidedBias | None:
-    """Return a free value that is one number, or one for keys up to the query and another for later keys."""
-    sides = {_two_numbers(twins.value(node, tokens)) for tokens in LENGTHS}
-    if len(sides) != 1:
-        return None
-    (numbers,) = sides
+    """Return a free value that is one number, or one for keys up to the query and another for later keys.
+
+    It is compared for the most tokens as well: a window shows only in texts that are longer than it is.
+    """
+    numbers = twins.common(node, _two_numbers)
     if numbers is None:
         return None
     value = twins.value(node, LENGTHS[0])

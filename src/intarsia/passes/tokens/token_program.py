@@ -26,8 +26,7 @@ from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.passes.rules.rewrite_original import rewrite_original
 from intarsia.passes.rules.tensor_facts import dims_of
 from intarsia.passes.tokens.joined_attention import with_joined_attention
-from intarsia.passes.tokens.score_bias import LENGTHS
-from intarsia.passes.tokens.token_twins import Array, TokenTwins
+from intarsia.passes.tokens.token_twins import LENGTHS, Array, TokenTwins
 from intarsia.support.errors import InvalidModelError
 from intarsia.support.free_names import NameSupply
 
@@ -68,13 +67,12 @@ def token_program(function: Function, symbol: str, most_tokens: int) -> TokenPro
         MixedTokensError: It has no such form.
         InvalidModelError: Types do not fit.
     """
-    before = TokenTwins(function, symbol)
-    most = _most_tokens(before, most_tokens)
-    twins = TokenTwins(with_joined_attention(before), symbol)
+    most = _most_tokens(TokenTwins(function, symbol, most_tokens), most_tokens)
+    twins = TokenTwins(with_joined_attention(TokenTwins(function, symbol, most)), symbol, most)
     tabled, tables = _with_tables(twins, symbol, most)
     axes = tuple(_axis(param, symbol) for param in tabled.params)
     carrying = {param.name: axis for param, axis in zip(tabled.params, axes, strict=True) if axis is not None}
-    after = TokenTwins(tabled, symbol)
+    after = TokenTwins(tabled, symbol, most)
     twin_of = after.bound(ITEMS)
     items = twin_of[tabled]
     assert isinstance(items, Function)
@@ -136,8 +134,9 @@ def _table_type(node: Expr, twins: TokenTwins, symbol: str, most: int) -> Tensor
         MixedTokensError: It is no such value.
     """
     values = [twins.value(node, tokens) for tokens in (*LENGTHS, most)]
-    first = values[0]
+    first, last = values[0], values[-1]
     assert first is not None
+    assert last is not None
     at = [axis for axis, extent in enumerate(first.shape) if extent == LENGTHS[0]]
     if len(at) != 1 or first.dtype.kind not in "biuf":
         raise MixedTokensError(f"{expression_name(node)} depends on the number of tokens")
@@ -146,8 +145,7 @@ def _table_type(node: Expr, twins: TokenTwins, symbol: str, most: int) -> Tensor
         expected = (*first.shape[:axis], tokens, *first.shape[axis + 1 :])
         if value is None or value.shape != expected:
             raise MixedTokensError(f"{expression_name(node)} depends on the number of tokens")
-        few = min(tokens, LENGTHS[0])
-        if not np.array_equal(value.take(range(few), axis), first.take(range(few), axis)):
+        if not np.array_equal(value, last.take(range(tokens), axis)):
             raise MixedTokensError(f"{expression_name(node)} depends on the number of tokens")
     dims = tuple(
         SymbolicDim(symbol) if number == axis else extent for number, extent in enumerate(first.shape)

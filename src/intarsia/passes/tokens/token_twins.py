@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import numpy.typing as npt
 
@@ -17,6 +18,10 @@ from intarsia.passes.rules.tensor_facts import static_shape_of
 from intarsia.support.errors import IntarsiaError
 
 Array = npt.NDArray[Any]
+Fact = TypeVar("Fact")
+LENGTHS: Final = (29, 37, 5)
+"""Numbers of tokens at which programs are compared. Primes, so that no other extent is a multiple of them by
+chance, and small, since tables of positions may be short."""
 
 
 class TokenTwins:
@@ -27,14 +32,17 @@ class TokenTwins:
     Args:
         function: Typed program whose only symbolic dimension of parameters is the number of tokens.
         symbol: Name of the dimension.
+        most: Maximum number of tokens.
 
     Attributes:
         function: The program.
+        most: Maximum number of tokens.
         free: Its free expressions.
     """
 
-    def __init__(self, function: Function, symbol: str) -> None:
+    def __init__(self, function: Function, symbol: str, most: int) -> None:
         self.function = function
+        self.most = most
         self.free = _free(function)
         self._dim = SymbolicDim(symbol)
         self._bound: dict[int, dict[Expr, Expr]] = {}
@@ -70,6 +78,35 @@ class TokenTwins:
                 self._values[tokens, inner] = self._evaluated(inner, tokens)
         return self._values.get((tokens, node))
 
+    def common(self, node: Expr, fact: Callable[[Array | None], Fact | None]) -> Fact | None:
+        """Return what holds for the values of a free expression for all compared numbers of tokens, or None.
+
+        What small numbers have in common is compared for the most tokens as well. These values are forgotten:
+        they are large where there is one for each pair of tokens.
+
+        Args:
+            node: Free expression.
+            fact: Function from a value to the fact; None where there is none.
+
+        Raises:
+            InvalidModelError: The program takes no such number.
+        """
+        first = fact(self.value(node, LENGTHS[0]))
+        for tokens in (*LENGTHS[1:], self.most):
+            if first is None or fact(self.value(node, tokens)) != first:
+                return None
+        for key in [key for key in self._values if key[0] == self.most]:
+            del self._values[key]
+        return first
+
+    def number(self, node: Expr) -> float | None:
+        """Return the only element of a free expression, the same for all numbers of tokens; None for others.
+
+        Raises:
+            InvalidModelError: The program takes no such number.
+        """
+        return self.common(node, _only_number) if node in self.free else None
+
     def _evaluated(self, node: Expr, tokens: int) -> Array | None:
         twin = self.bound(tokens)[node]
         value = known_value(twin)
@@ -103,6 +140,10 @@ def _free(function: Function) -> frozenset[Expr]:
             case Call(op=Op()) if not is_random(node) and all(arg in free for arg in node.args):
                 free.add(node)
     return frozenset(free)
+
+
+def _only_number(value: Array | None) -> float | None:
+    return None if value is None or value.size != 1 else float(value.item())
 
 
 def _is_absent(arg: Expr) -> bool:

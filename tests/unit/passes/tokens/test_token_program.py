@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.onnx_models import model_of
-from tests.token_programs import FORMS, LENGTHS, program, token_inputs, token_model
+from tests.token_programs import CONSTANTS, FORMS, LENGTHS, RANGES, program, token_inputs, token_model
 
 from intarsia import build, from_onnx
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Op, SymbolicDim, post_order
@@ -17,7 +17,7 @@ from intarsia.runtime.kernel import Array
 def tokens_of(mod: IRModule) -> TokenProgram:
     function = mod["main"]
     assert isinstance(function, Function)
-    return token_program(function, "length", 8192)
+    return token_program(function, "length", 4096)
 
 
 def attentions(function: Function) -> list[Call]:
@@ -63,7 +63,7 @@ def test_what_depends_on_the_length_alone_becomes_a_table() -> None:
 
 
 def test_without_tables_the_kernels_say_how_many_tokens_there_may_be() -> None:
-    assert tokens_of(program("ranges")).most_tokens == 8192
+    assert tokens_of(program("ranges")).most_tokens == 4096
 
 
 def test_a_causal_mask_has_a_bias_of_later_keys() -> None:
@@ -73,6 +73,30 @@ def test_a_causal_mask_has_a_bias_of_later_keys() -> None:
     assert len(plain.args) == 3
     assert (len(causal.args), causal.attrs["replaces"]) == (5, 1)
     assert (len(both.args), both.attrs["replaces"]) == (5, 0)
+
+
+def test_a_window_that_is_longer_than_the_compared_texts_is_no_causal_mask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window = RANGES.replace(
+        "n = Not (later)",
+        "d = Sub (a1, a) near = Less (d, hundred) m0 = Not (later) n = And (m0, near)",
+    )
+    monkeypatch.setitem(FORMS, "window", window)
+    monkeypatch.setitem(CONSTANTS, "hundred", np.array(100, np.int64))
+    with pytest.raises(MixedTokensError, match="depends on the number of tokens"):
+        tokens_of(from_onnx(token_model(["window"])))
+
+
+def test_a_scale_that_grows_for_long_texts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = (
+        "l0 = Shape <start = 1, end = 2> (x) l = Squeeze (l0) g = Cast <to = 1> (l) c = Div (g, hundred) "
+        "f = Max (c, one) b = Mul (s, f) "
+    )
+    monkeypatch.setitem(FORMS, "grown", grown)
+    monkeypatch.setitem(CONSTANTS, "hundred", np.array(100, np.float32))
+    with pytest.raises(MixedTokensError):
+        tokens_of(from_onnx(token_model(["grown"])))
 
 
 @pytest.mark.parametrize(
