@@ -337,15 +337,16 @@ def grouped_program(read: int, groups: int) -> IRModule:
 def test_forms_of_grouped_convolutions_are_asked_for_and_right() -> None:
     mod = PartitionWhole(NATIVE)(grouped_program(20, 4))
     questions = TuneConvolutionForms().questions(kernel_groups(mod), "")
-    assert [(item.name.split(" ")[0], tuple(item.choices)) for item in questions] == [("form", ("merged",))]
+    (question,) = questions
+    assert question.name.split(" ")[0] == "form"
+    assert "merged" in question.choices
     assert TuneConvolutionForms().questions(kernel_groups(given()), "") == [], "no layer has groups"
     data = np.random.default_rng(0).standard_normal((1, 80, 10, 10)).astype(np.float32)
     (expected,) = build(PartitionWhole("cpu -toolchain=reference")(grouped_program(20, 4))).run_flat(data)
-    for question in questions:
-        for choice in question.choices.values():
-            with build(choice.apply(mod)) as executable:
-                (result,) = executable.run_flat(data)
-                np.testing.assert_allclose(np.asarray(result), np.asarray(expected), rtol=1e-3, atol=1e-4)
+    for choice in question.choices.values():
+        with build(choice.apply(mod)) as executable:
+            (result,) = executable.run_flat(data)
+            np.testing.assert_allclose(np.asarray(result), np.asarray(expected), rtol=1e-3, atol=1e-4)
 
 
 def test_a_decided_form_is_replayed() -> None:
