@@ -78,6 +78,8 @@ class Helpers:
 
     def add(self, generator: KernelGenerator, settings: PassSettings) -> bool:
         """Start another helper, and return whether the system allowed it."""
+        if not sys.executable:  # Python is embedded in another program
+            return False
         try:
             process = subprocess.Popen(  # noqa: S603  # this interpreter, on a module of this package
                 (sys.executable, "-c", _LAUNCH, json.dumps(sys.path)),

@@ -106,11 +106,12 @@ def test_an_error_is_raised_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         codes(tmp_path)
 
 
+@pytest.mark.parametrize("python", ["/missing/python", "", None])
 def test_no_process_can_be_started(
-    expected: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    python: str | None, expected: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(COMPILE_PROCESSES, "1")
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
+    monkeypatch.setattr(sys, "executable", python)
     assert codes(tmp_path) == expected
 
 
