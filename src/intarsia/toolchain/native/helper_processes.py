@@ -32,6 +32,9 @@ _KERNELS: Final = 16
 _MOST: Final = 15
 _SECONDS: Final = 60.0
 """Time that the last kernel of a helper may take once this process has nothing left to do."""
+_AHEAD_BYTES: Final = 8192
+"""Bytes of DAGs that a helper is given ahead, some four of them: the thread that feeds it waits for the
+interpreter at every step, while this process writes loops. A pipe has room for several times as many."""
 _LAUNCH: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from intarsia.toolchain.native.helper_processes import serve; serve()"
@@ -121,18 +124,27 @@ class Helpers:
         """Give DAGs to a helper until none is left, or it fails at one."""
         assert process.stdin is not None
         assert process.stdout is not None
+        sent: deque[tuple[ComputeDAG, int]] = deque()
         with contextlib.suppress(OSError, EOFError, pickle.PickleError, RecursionError):
-            _write(process.stdin, (generator, settings))
-            while self._row:
-                try:
-                    dag, carrying = self._row.pop()
-                except IndexError:  # this process was faster
+            _write(process.stdin, _message((generator, settings)))
+            while True:
+                while self._row and sum(size for _, size in sent) < _AHEAD_BYTES:
+                    try:
+                        dag, carrying = self._row.pop()
+                    except IndexError:  # this process was faster
+                        break
+                    message = _message((dag, carrying))
+                    if sent and len(message) > _AHEAD_BYTES:  # both sides would wait for the other to read
+                        self._row.append((dag, carrying))
+                        break
+                    _write(process.stdin, message)
+                    sent.append((dag, len(message)))
+                if not sent:
                     break
-                _write(process.stdin, (dag, carrying))
                 kernel = pickle.load(process.stdout)  # noqa: S301  # of our own process
                 if kernel is None:
                     break
-                self._kernels[dag] = kernel
+                self._kernels[sent.popleft()[0]] = kernel
         for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -149,7 +161,7 @@ def serve() -> None:
         generator, settings = pickle.load(source)  # noqa: S301  # of the process that started this one
         while True:
             dag, carrying = pickle.load(source)  # noqa: S301
-            _write(sink, _generate(generator, settings, dag, carrying))
+            _write(sink, _message(_generate(generator, settings, dag, carrying)))
 
 
 def _generate(
@@ -161,6 +173,10 @@ def _generate(
         return None
 
 
-def _write(stream: IO[bytes], message: object) -> None:
-    stream.write(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+def _message(content: object) -> bytes:
+    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
+
+
+def _write(stream: IO[bytes], message: bytes) -> None:
+    stream.write(message)
     stream.flush()
