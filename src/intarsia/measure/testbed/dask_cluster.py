@@ -119,8 +119,9 @@ class _Cluster:
         """Connect to the scheduler, and return an executor of the workers that measure as this machine does.
 
         Raises:
-            UsageError: As `connect`.
-            ExecutionError: As `connect`.
+            UsageError: `distributed` is not installed, no scheduler answers at the address, no worker has
+                this machine's fingerprint, or a worker has another version of Intarsia.
+            ExecutionError: The workers cannot be prepared.
         """
         client = _client(self.address, self.timeout_s)
         try:

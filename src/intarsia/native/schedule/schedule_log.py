@@ -42,6 +42,10 @@ class ScheduleLog:
     def __post_init__(self) -> None:
         object.__setattr__(self, "histories", MappingProxyType(dict(sorted(self.histories.items()))))
 
+    def __reduce__(self) -> tuple[type[ScheduleLog], tuple[dict[str, str]]]:
+        """Return what pickle makes an equal log of; it writes no read-only mapping."""
+        return type(self), (dict(self.histories),)
+
     @classmethod
     def of_states(cls, states: Iterable[LoopState]) -> Self:
         """Return the log of loop states; of equal DAGs the last one counts."""

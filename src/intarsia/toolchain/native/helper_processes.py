@@ -125,7 +125,10 @@ class Helpers:
         assert process.stdin is not None
         assert process.stdout is not None
         sent: deque[tuple[ComputeDAG, int]] = deque()
-        with contextlib.suppress(OSError, EOFError, pickle.PickleError, RecursionError):
+        # Of what it cannot write, pickle raises also TypeError and AttributeError.
+        with contextlib.suppress(
+            OSError, EOFError, pickle.PickleError, RecursionError, TypeError, AttributeError
+        ):
             _write(process.stdin, _message((generator, settings)))
             while True:
                 while self._row and sum(size for _, size in sent) < _AHEAD_BYTES:

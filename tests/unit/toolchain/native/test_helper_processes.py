@@ -14,6 +14,7 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS
 from intarsia.native.object_code.kernel_cache import KernelCache
+from intarsia.native.schedule import ScheduleLog
 from intarsia.support.environment import COMPILE_PROCESSES
 from intarsia.support.errors import CompileError
 from intarsia.toolchain.native import generate_kernel
@@ -49,8 +50,9 @@ def codes(folder: Path) -> list[bytes]:
     return [kernel.kernel.object_code for kernel in compiled.values()]
 
 
-def test_helpers_generate_the_same_kernels(expected: list[bytes]) -> None:
-    generator = KernelGenerator(ISA, 1, None, DEFAULT_OPTIONS)
+@pytest.mark.parametrize("log", [None, ScheduleLog({"another computation": "[]"})], ids=["rules", "log"])
+def test_helpers_generate_the_same_kernels(log: ScheduleLog | None, expected: list[bytes]) -> None:
+    generator = KernelGenerator(ISA, 1, log, DEFAULT_OPTIONS)
     row: Row = deque((dag, None) for dag in DAGS)
     with helper_processes(2, row, generator, PassSettings()) as helpers:
         kernels = helpers.finish()
@@ -83,6 +85,18 @@ def test_what_a_helper_fails_at_is_generated_here(
 ) -> None:
     monkeypatch.setenv(COMPILE_PROCESSES, "1")
     monkeypatch.setattr(helpers_module, "_LAUNCH", IMPORTS + launch)
+    assert codes(tmp_path) == expected
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError, RecursionError])
+def test_what_cannot_be_sent_is_generated_here(
+    error: type[Exception], expected: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(content: object) -> bytes:
+        raise error("cannot be pickled")
+
+    monkeypatch.setenv(COMPILE_PROCESSES, "1")
+    monkeypatch.setattr(helpers_module, "_message", refuse)
     assert codes(tmp_path) == expected
 
 
