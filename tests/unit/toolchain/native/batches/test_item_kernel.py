@@ -16,8 +16,6 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.errors import ArtifactError, CompileError, ExecutionError, UsageError
 from intarsia.target import Target
-from intarsia.toolchain.native import region_table
-from intarsia.toolchain.native.batches import item_kernel
 from intarsia.toolchain.native.batches.item_kernel import ItemKernel
 from intarsia.toolchain.native.batches.item_region import is_item_blob, read_item_blob
 
@@ -99,16 +97,8 @@ def test_every_size_is_right_over_the_borders_of_tiles(text: str, threads: int) 
 
 
 @pytest.mark.parametrize("text", [PERCEPTRON, IMAGES, SEQUENCES], ids=["perceptron", "images", "sequences"])
-def test_nothing_of_another_size_is_left(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_another_size_is_left(text: str, arenas: list[Array]) -> None:
     """A, B, A with an arena of NaN before each run."""
-    arenas: list[Array] = []
-    allocate = region_table.allocate_arena
-
-    def allocate_and_keep(size: int) -> Array:
-        arenas.append(allocate(size))
-        return arenas[-1]
-
-    monkeypatch.setattr(item_kernel, "allocate_arena", allocate_and_keep)
     with native(program(text)) as executable:
         for items in (7, 16, 7, 1, 33, 7):
             for arena in arenas:

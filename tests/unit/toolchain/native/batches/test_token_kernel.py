@@ -17,8 +17,6 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
-from intarsia.toolchain.native import region_table
-from intarsia.toolchain.native.batches import item_kernel
 from intarsia.toolchain.native.batches.item_kernel import ItemKernel
 
 
@@ -55,16 +53,8 @@ def test_every_length_is_right_over_the_borders_of_tiles(name: str, threads: int
 
 
 @pytest.mark.parametrize("name", ["perceptron", "ranges"])
-def test_nothing_of_another_length_is_left(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_another_length_is_left(name: str, arenas: list[Array]) -> None:
     """A, B, A with an arena of NaN before each run."""
-    arenas: list[Array] = []
-    allocate = region_table.allocate_arena
-
-    def allocate_and_keep(size: int) -> Array:
-        arenas.append(allocate(size))
-        return arenas[-1]
-
-    monkeypatch.setattr(item_kernel, "allocate_arena", allocate_and_keep)
     mod = program(name)
     reference = build(mod)
     with native(mod) as executable:
