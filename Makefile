@@ -11,6 +11,7 @@ ISA ?= znver3
 EFFORT ?= full
 FUZZ_RUNS ?= 2000
 FUZZ_SEED ?= 0
+FUZZ_JOBS ?= 1
 TORCH := .torch
 AARCH64 := .aarch64
 CORPUS := .corpus
@@ -105,8 +106,8 @@ corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with 
 corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
 	$(BIN)/python -m corpus.check_corpus --write
 
-fuzz: $(READY) ## Fuzz every reader of files, texts and requests: FUZZ_RUNS=2000 mutations of each kind, FUZZ_SEED=0
-	$(BIN)/python -m checks.fuzz --runs $(FUZZ_RUNS) --seed $(FUZZ_SEED)
+fuzz: $(READY) ## Fuzz every reader of files, texts and requests: FUZZ_RUNS=2000 mutations of each kind, FUZZ_SEED=0, FUZZ_JOBS=1
+	$(BIN)/python -m checks.fuzz --runs $(FUZZ_RUNS) --seed $(FUZZ_SEED) --jobs $(FUZZ_JOBS)
 
 processes: $(READY) ## Run the tests that start many processes
 	$(BIN)/pytest -n $(PROCESSES_WORKERS) --dist worksteal -m 'processes and not slow'

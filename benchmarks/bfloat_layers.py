@@ -8,7 +8,8 @@ multiplies in bfloat16 (`-multiply_in=bfloat16`; in layers with `-convolutions=d
 float32 would be faster for some). OpenVINO runs the same program as it does by default, which is in bfloat16
 where the CPU has it, and in float32. Contenders take turns call by call in one process; ratios are of the
 best times, with those of the first quartiles in brackets. `of peak` is native's rate over that of
-`dot_bf16` with sums in registers, measured before each layer. The errors are the norm of the difference to
+`dot_bf16` with sums in registers, measured before each layer; `kernels` is the same without copies between
+layouts at the borders of the program, by profile. The errors are the norm of the difference to
 native's float32 over that of the result.
 """
 
@@ -39,7 +40,16 @@ from intarsia.target import Target
 
 REPEATS = 6
 Result = Callable[[], Array]
-HEADER = ("layer", "GFLOP/s", "of peak", "openvino default", "openvino float32", "native float32", "errors")
+HEADER = (
+    "layer",
+    "GFLOP/s",
+    "of peak",
+    "kernels",
+    "openvino default",
+    "openvino float32",
+    "native float32",
+    "errors",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +145,18 @@ def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
         layer.title,
         f"{rate / 1e9:.0f}",
         f"{rate / peak:.2f}",
+        f"{layer.operations / _seconds_of_kernels(layer.model(), inputs, given.threads) / peak:.2f}",
         *map(ratio, others),
         " ".join(f"{error:.0e}" for error in errors),
     )
+
+
+def _seconds_of_kernels(model: onnx.ModelProto, inputs: list[Array], threads: int) -> float:
+    """Return the seconds of the kernels that compute the layers in bfloat16."""
+    options = f" -multiply_in=bfloat16 -threads={threads} -convolutions=direct"
+    executable = build(partition_whole(from_onnx(model), Target(f"cpu -toolchain=native{options}")))
+    rows = executable.profile(*inputs, repeats=100).rows
+    return sum(row.seconds for row in rows if row.kernel.anchor is not None)
 
 
 def _measured_model(given: argparse.Namespace) -> str:

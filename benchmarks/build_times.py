@@ -1,8 +1,9 @@
 """Build times of native programs in this tree and in another one, interleaved.
 
-Each build runs in a process of its own, with an empty kernel cache (cold) or with one that has all kernels
-(warm); importing the model is not timed. Wall time and CPU time of the process are printed, the shortest of
-the rounds: on a machine with other work only CPU time says something. Ratios are this tree over the other.
+Each build runs in a process of its own: with empty caches (cold), with the kernels of the program in the
+user's cache, but not the program (kernels), and with both (warm). Importing the model is not timed. Wall time
+and CPU time of the process and of the processes that help it are printed, the shortest of the rounds: on a
+machine with other work only CPU time says something. Ratios are this tree over the other.
 
 The other tree is a checkout, made for example by `git worktree add --detach /tmp/before main`.
 
@@ -21,6 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from intarsia.support.environment import PROGRAM_CACHE
 from intarsia.target.cpu import usable_cores
 
 MODELS: Final = (
@@ -28,10 +30,10 @@ MODELS: Final = (
     "efficientnet_b0", "convnext_tiny", "vit_base", "unet", "shufflenet",
 )  # fmt: skip
 HEADER: Final = ("model", "cache", "wall, s", "CPU, s", "wall ratio", "CPU ratio")
-CACHES: Final = ("cold", "warm")
+CACHES: Final = ("cold", "kernels", "warm")
 
 _BUILD: Final = """
-import json, sys, time
+import json, resource, sys, time
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
@@ -39,9 +41,12 @@ from intarsia.passes import partition_whole
 from intarsia.target import Target
 module = from_onnx(build_model(sys.argv[1]))
 marked = partition_whole(module, Target.for_toolchain("native", threads=int(sys.argv[2])))
-wall, cpu = time.perf_counter(), time.process_time()
+def cpu_seconds():
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(item.ru_utime + item.ru_stime for item in used)
+wall, cpu = time.perf_counter(), cpu_seconds()
 build(marked)
-print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+print(json.dumps([time.perf_counter() - wall, cpu_seconds() - cpu]))
 """
 
 Times: TypeAlias = dict[str, list[tuple[float, float]]]
@@ -56,7 +61,8 @@ def measure(name: str, trees: list[Path], rounds: int, threads: int) -> list[Tim
             with tempfile.TemporaryDirectory() as folder:
                 environment = os.environ | {"PYTHONPATH": str(tree / "src"), "XDG_CACHE_HOME": folder}
                 command = [sys.executable, "-c", _BUILD, name, str(threads)]
-                for cache in CACHES:  # the cold build fills the cache of the warm one
+                for cache in CACHES:  # the cold build fills the caches of the others
+                    environment[PROGRAM_CACHE] = "0" if cache == "kernels" else ""
                     output = subprocess.check_output(command, env=environment, text=True, cwd=folder)
                     wall, cpu = json.loads(output)
                     of_tree[cache].append((wall, cpu))

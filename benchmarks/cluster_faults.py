@@ -194,6 +194,7 @@ def play(name: str, fault: Callable[[Scene], None]) -> str:
                 fault(scene)
 
         error = tune(scene, inputs, note)
+        assert before, f"{name}: the run ended before the fault: {error or 'without an error'}"
         pause = max(later - earlier for earlier, later in pairwise(moments))
         scene.mend()
         stored = stored_texts(scene)

@@ -3,10 +3,15 @@
 Models are transformers of the zoo, in which the length became a dimension of any size: shapes have -1 in its
 stead, and what depends on it is cut out of tables for the most positions. Engines run the dynamic model.
 
+With several texts, their number is a dimension of any size as well. The decoders gpt2_past and llama_past
+read one more token of each text; lengths are those of the past.
+
 Each contender is a process of its own, stopped while another one is timed; turns are interleaved. "native"
 has one kernel for all lengths; "native static" is compiled for each of them, which takes most of the time.
 
-    python -m benchmarks.dynamic_lengths zoo:bert_base --threads 1 --lengths 1 17 128 200 --layers 2
+    python -m benchmarks.dynamic_lengths bert --threads 1 --lengths 1 17 128 200 --layers 2
+    python -m benchmarks.dynamic_lengths bert --threads 1 --lengths 1 17 128 --texts 3 --layers 2
+    python -m benchmarks.dynamic_lengths gpt2_past llama_past --threads 1 --lengths 1 16 128 1000 --layers 2
 """
 
 from __future__ import annotations
@@ -18,13 +23,16 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 from benchmarks.dynamic_batches import Contender, answer_turns
 from onnx import numpy_helper
+
+if TYPE_CHECKING:
+    from intarsia.ir import IRModule, SymbolicDim, Var
 
 LENGTHS: Final = (1, 7, 16, 33, 64, 100, 128, 200, 384, 512)
 CONTENDERS: Final = ("native", "native static", "onnxruntime", "openvino")
@@ -33,6 +41,11 @@ _BUILT: Final = 89
 Array = npt.NDArray[Any]
 LENGTH: Final = "length"
 """Name of the dimension."""
+TEXTS: Final = "texts"
+"""Name of the dimension that counts texts."""
+PAST: Final = "_past"
+"""End of the names of decoders that read one token with a past."""
+MODELS: Final = ("bert", "gpt2", "gpt2_past", "llama_past")
 
 
 def main() -> None:
@@ -40,9 +53,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", default=["bert", "gpt2"], help="bert or gpt2")
+    parser.add_argument("models", nargs="*", default=["bert", "gpt2"], help=", ".join(MODELS))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--texts", type=int, default=1, help="texts of a call, all of one length")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.2, help="seconds of a turn")
     parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS)
@@ -50,29 +64,42 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.serve:
         contender, file = arguments.serve
-        serve(contender, file, arguments.threads, arguments.lengths)
+        serve(contender, file, arguments.threads, arguments.lengths, arguments.texts)
         return
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
-            onnx.save(transformer(model, arguments.layers), path)
+            onnx.save(model_of(model, arguments.layers, arguments.texts), path)
             report(model, path, arguments)
 
 
-def transformer(name: str, layers: int) -> onnx.ModelProto:
+def model_of(name: str, layers: int, texts: int) -> onnx.ModelProto:
+    """Return a transformer with some layers, random weights, and texts or pasts of any length."""
+    from examples.decoder_model import write_decoder
+    from examples.decoder_size import SIZES
+
+    family = name.removesuffix(PAST)
+    if family == name:
+        return transformer(name, layers, texts)
+    return write_decoder(dataclasses.replace(SIZES[family], layers=layers))
+
+
+def transformer(name: str, layers: int, texts: int) -> onnx.ModelProto:
     """Return BERT-base or GPT-2 small with some layers, random weights, and texts of any length."""
     from intarsia.frontend.zoo import bert, gpt2
 
     family, size = (bert, bert.BASE) if name == "bert" else (gpt2, gpt2.SMALL)
-    return with_any_length(family.build(dataclasses.replace(size, layers=layers, sequence=_BUILT), 0), _BUILT)
+    model = family.build(dataclasses.replace(size, layers=layers, sequence=_BUILT), 0)
+    return with_any_length(model, _BUILT, texts)
 
 
-def with_any_length(model: onnx.ModelProto, length: int) -> onnx.ModelProto:
+def with_any_length(model: onnx.ModelProto, length: int, texts: int = 1) -> onnx.ModelProto:
     """Return a transformer of the zoo that takes texts of any length; a pooler is left out.
 
     Args:
         model: Model for texts of one length.
         length: Length of these texts; no other dimension has this extent.
+        texts: Number of texts; with several their number may be any.
     """
     graph = model.graph
     positions = next(item.dims[0] for item in graph.initializer if item.name.endswith("positions.weight"))
@@ -82,6 +109,7 @@ def with_any_length(model: onnx.ModelProto, length: int) -> onnx.ModelProto:
         array = numpy_helper.to_array(tensor)
         if tensor.name in shapes:
             array = np.where(array == length, -1, array)
+            array[:1] = 0 if texts > 1 and array.size > 2 else array[:1]
         elif array.ndim > 1 and array.shape[-1] == length:
             array = _extended(array, positions)
             nodes += _cut(tensor.name, 2 if array.ndim == 4 else 1, graph)
@@ -93,6 +121,8 @@ def with_any_length(model: onnx.ModelProto, length: int) -> onnx.ModelProto:
     graph.node.extend([*nodes, *kept])
     for item in graph.input:
         item.type.tensor_type.shape.dim[1].dim_param = LENGTH
+        if texts > 1:
+            item.type.tensor_type.shape.dim[0].dim_param = TEXTS
     produced = {name for node in graph.node for name in node.output}
     outputs = [item for item in graph.output if item.name in produced]
     del graph.output[:]
@@ -122,7 +152,7 @@ def _extended(array: Array, positions: int) -> Array:
     return table
 
 
-def serve(contender: str, file: str, threads: int, lengths: list[int]) -> None:
+def serve(contender: str, file: str, threads: int, lengths: list[int], texts: int) -> None:
     """Time calls of one contender as lines on standard input ask for."""
     from intarsia import build, from_onnx
     from intarsia.measure.inputs import random_inputs
@@ -132,7 +162,7 @@ def serve(contender: str, file: str, threads: int, lengths: list[int]) -> None:
     name, _, kind = contender.partition(" ")
     target = Target(f"cpu -toolchain={name} -threads={threads}")
     module = from_onnx(file)
-    bound = [bind_sizes(module, {LENGTH: length}) for length in lengths]
+    bound = [bind_sizes(module, sizes_of(module, length, texts)) for length in lengths]
     inputs = [random_inputs(item["main"], 0) for item in bound]
     programs = bound if kind == "static" else [module]
     built = [build(partition_whole(item, target)) for item in programs]
@@ -140,10 +170,28 @@ def serve(contender: str, file: str, threads: int, lengths: list[int]) -> None:
     answer_turns(list(zip(executables, inputs, strict=True)))
 
 
+def sizes_of(module: IRModule, length: int, texts: int) -> dict[str, int]:
+    """Return the sizes of the dimensions of a program for texts, or pasts, of a length."""
+    sizes = {LENGTH: length, TEXTS: texts}
+    past = {"past_sequence_length": length, "sequence_length": 1, "batch_size": texts}
+    past["past_sequence_length + sequence_length"] = length + 1
+    names = {dim.name for param in module["main"].params for dim in _symbols(param)}
+    return {name: size for name, size in (sizes | past).items() if name in names}
+
+
+def _symbols(param: Var) -> list[SymbolicDim]:
+    from intarsia.ir import SymbolicDim, TensorType
+
+    type_ = param.checked_type
+    dims = type_.shape if isinstance(type_, TensorType) else None
+    return [dim for dim in dims or () if isinstance(dim, SymbolicDim)]
+
+
 def report(model: str, path: Path, arguments: argparse.Namespace) -> None:
     """Time all contenders interleaved, and print the times relative to those of the one artifact."""
     command = [sys.executable, "-m", "benchmarks.dynamic_lengths"]
     facts = ["--threads", str(arguments.threads), "--lengths", *map(str, arguments.lengths)]
+    facts += ["--texts", str(arguments.texts)]
     contenders = {name: Contender([*command, "--serve", name, str(path), *facts]) for name in CONTENDERS}
     able = [name for name in CONTENDERS if contenders[name].is_ready]
     print(f"\n{model}, {arguments.threads} threads: time of the other / native with one kernel")

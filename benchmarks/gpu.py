@@ -1,265 +1,156 @@
 """Native kernels on an NVIDIA GPU: models of the zoo against float64, and layers beside torch's.
 
-Each row is measured in a process of its own, so that a fault loses one row only, and written as soon as it is
-there, as one JSON object a line. Times are those of the GPU's events: the median of 20 runs after 3, without
-copies. Errors are relative to the norm of the result in float64: of onnxruntime on the CPU for models, of
-torch for layers. Without a driver or a GPU it prints that, and ends with exit code 2.
+Programs are compiled on the cores of the CPU ahead of their turns. Each part of a row is measured in a
+process of its own, so that a fault, a crash or a hang loses that part only, and each result is written as
+soon as it is there, as one JSON object a line: first layers beside torch's (cuBLAS and cuDNN), then all
+models on native, then models on the other toolchains for GPUs, eager torch and inductor first. A toolchain
+that is not usable has one line that says why. Times are those of the GPU's events: the median of 20 batches
+of runs over copies of the inputs, without copies from the host (`benchmarks.gpu_timing`). Errors are
+relative to the norm of the result in float64: of NumPy for layers, of native on the CPU for models. Without
+a driver or a GPU it prints that, and ends with exit code 2.
 `--check` needs no GPU: it compiles all rows for sm_80, and prints the registers and spills that ptxas finds.
-Usage: python -m benchmarks.gpu [--seconds 540] [--output gpu.jsonl] [--rows NAME ...] [--check]
+`--check --levels` goes through the levels of proof with ONNX's node tests of the zoo's operators as well, or
+of those named by `--operators`: see `benchmarks.gpu_levels`.
+Usage: python -m benchmarks.gpu [--seconds 540] [--output gpu.jsonl] [--rows NAME ...] [--check [--levels]]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import pickle
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-from benchmarks.float64_models import in_float64
-from onnx import ModelProto
+from benchmarks.gpu_layers import layers
+from benchmarks.gpu_levels import check_levels
+from benchmarks.gpu_rows import Row, check, compiled, engine_row, inputs_of, measure, program_of, why_unusable
 
-from intarsia.frontend.onnx import from_onnx
-from intarsia.frontend.zoo import build_model, zoo
-from intarsia.ir import IRModule
-from intarsia.ir.parser import parse_module
-from intarsia.native.gpu.ptxas import assemble
-from intarsia.passes import InferType
+from intarsia.frontend.zoo import zoo
 from intarsia.runtime.cuda.cuda_context import CudaContext
 from intarsia.runtime.cuda.driver import LIBRARY, CudaDriver
 from intarsia.support.errors import IntarsiaError, MissingToolchainError
-from intarsia.target import Target
-from intarsia.toolchain.native.gpu.compile_program import ImageMaker, compile_program
-from intarsia.toolchain.native.gpu.gpu_program import GpuProgram
-from intarsia.toolchain.native.gpu.loaded_program import LoadedProgram
-from intarsia.toolchain.native.toolchain import Native
-from intarsia.toolchain.onnx_compile import onnx_kernel_source
+from intarsia.toolchain.native.gpu.gpu_kernel import OLDEST, model_for
 
-WARM_UPS, RUNS = 3, 20
 NO_DEVICE: Final = 2
 """Exit code without a driver or a GPU: that of a usage error."""
-TARGET: Final = "cpu -toolchain=native -threads=1"
-OPSET: Final = 26
-OLDEST: Final = "sm_80"
-"""Oldest model of GPU that code is generated for; later ones run it too."""
-Array = npt.NDArray[Any]
+ENGINES: Final = (
+    *("torch", "torch -compiled=true -max_autotune=true", "onnxruntime", "torch -compiled=true"),
+    *("onnxruntime -provider=tensorrt", "tensorrt"),
+)
+"""Toolchains beside native, with options of their targets, the usual rivals first."""
+ROW_SECONDS: Final = 60.0
+"""Most time of a part of a row."""
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A layer beside torch's.
-
-    Attributes:
-        text: Program of the layer.
-        rival: Function of torch that computes the same from tensors.
-    """
-
-    text: str
-    rival: Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What was measured.
-
-    Attributes:
-        name: Name of the model or the layer.
-        gpu: Name of the GPU.
-        launches: Number of launches of kernels.
-        compile_seconds: Time from the program to PTX.
-        load_seconds: Time in which the driver makes machine code of it and weights are uploaded.
-        microseconds: Median time of a run on the GPU.
-        error: Norm of the difference to float64, relative to the norm of the result; None if unknown.
-        rival_microseconds: Median time of torch; None if it was not measured.
-    """
-
-    name: str
-    gpu: str
-    launches: int
-    compile_seconds: float
-    load_seconds: float
-    microseconds: float
-    error: float | None = None
-    rival_microseconds: float | None = None
-
-
-def layers() -> dict[str, Layer]:
-    """Return the layers by name."""
-
-    def product(m: int, n: int, k: int) -> Layer:
-        parameters = f"%x: Tensor[({m}, {k}), float32], %y: Tensor[({k}, {n}), float32]"
-        return Layer(f"def @main({parameters}) {{ MatMul(%x, %y) }}", lambda x, y: x @ y)
-
-    def convolution(channels: int, size: int) -> Layer:
-        x = f"%x: Tensor[(1, {channels}, {size}, {size}), float32]"
-        w = f"%w: Tensor[({channels}, {channels}, 3, 3), float32]"
-        text = f"def @main({x}, {w}) {{ Relu(Conv(%x, %w, pads=[1, 1, 1, 1])) }}"
-        return Layer(text, lambda x, w: _torch().nn.functional.conv2d(x, w, padding=1).relu())
-
-    def rows(count: int, length: int) -> Layer:
-        text = f"def @main(%x: Tensor[({count}, {length}), float32]) {{ Softmax(%x, axis=-1) }}"
-        return Layer(text, lambda x: x.softmax(-1))
-
-    return {
-        **{f"product_{n}": product(n, n, n) for n in (128, 512, 1024, 2048, 4096)},
-        "product_16x4096x4096": product(16, 4096, 4096),
-        **{f"convolution_{c}_{size}": convolution(c, size) for c, size in ((64, 56), (128, 28), (256, 14))},
-        **{f"softmax_{n}x{k}": rows(n, k) for n, k in ((4096, 128), (1024, 4096), (16, 32000))},
-    }
-
-
-def measure(
-    name: str, context: CudaContext, model: str, make_image: ImageMaker | None = None, runs: int = RUNS
-) -> Row:
-    """Measure one model or layer on a GPU.
+def row_of_child(arguments: Sequence[str], row: Row, seconds: float) -> Row:
+    """Measure in a process of its own; return its last line, with what went wrong after it.
 
     Args:
-        name: Name of the model or layer.
-        context: The GPU.
-        model: LLVM's name of its model.
-        make_image: Function that makes its code; PTX if not given.
-        runs: Number of timed runs.
+        arguments: Arguments of this command for the child.
+        row: Contents of the row if the child prints nothing.
+        seconds: Most time.
     """
-    layer = layers().get(name)
-    onnx_model = build_model(name) if layer is None else None
-    mod = InferType()(parse_module(layer.text)) if layer is not None else _imported(onnx_model)
-    start = time.perf_counter()
-    program = _compiled(mod, model, make_image)
-    compiled = time.perf_counter()
-    loaded = LoadedProgram(context, program)
-    ready = time.perf_counter()
-    inputs = _inputs(program)
-    results = loaded.run(inputs)
-    for _ in range(WARM_UPS):
-        loaded.launch()
-    seconds = median(context.time(loaded.launch) for _ in range(runs))
-    loaded.close()
-    exact = None if onnx_model is None else _in_float64(onnx_model, program, inputs)
-    rival = None
-    if layer is not None:
-        exact, rival = _beside(layer, inputs, runs)
-    return Row(
-        *(name, context.name, len(program.launches), compiled - start, ready - compiled, seconds * 1e6),
-        error=None if exact is None else _error(results, exact),
-        rival_microseconds=rival,
-    )
-
-
-def check(name: str) -> dict[str, Any]:
-    """Compile one model or layer for the oldest GPU; return what ptxas says about its kernels."""
-    layer = layers().get(name)
-    mod = _imported(build_model(name)) if layer is None else InferType()(parse_module(layer.text))
-    program = _compiled(mod, OLDEST, None)
-    kernels = assemble(program.image.rstrip(b"\0").decode(), OLDEST).kernels
-    return {
-        "name": name,
-        "launches": len(program.launches),
-        "kernels": len(kernels),
-        "most_registers": max(kernel.registers for kernel in kernels),
-        "kernels_that_spill": sum(kernel.spilled_bytes > 0 for kernel in kernels),
-    }
-
-
-def _imported(model: ModelProto | None) -> IRModule:
-    assert model is not None, "a layer has a program"
-    return from_onnx(model)
-
-
-def _compiled(mod: IRModule, model: str, make_image: ImageMaker | None) -> GpuProgram:
-    source = onnx_kernel_source(Native(), mod["main"], Target(TARGET), mod, OPSET)
-    return compile_program(source, model, make_image)
-
-
-def _inputs(program: GpuProgram) -> list[Array]:
-    rng = np.random.default_rng(0)
-    return [
-        rng.standard_normal(port.shape).astype(port.dtype)
-        if port.dtype.kind == "f"
-        else rng.integers(0, 100, port.shape).astype(port.dtype)
-        for port in program.params
-    ]
-
-
-def _in_float64(model: ModelProto, program: GpuProgram, inputs: Sequence[Array]) -> list[Array] | None:
-    """Return the results in float64; None without onnxruntime, or if it lacks a kernel."""
+    command, problem = [sys.executable, "-m", "benchmarks.gpu", *arguments], ""
     try:
-        import onnxruntime
-    except ImportError:
-        return None
-    widened = [array.astype(np.float64) if array.dtype == np.float32 else array for array in inputs]
-    given = {port.name: array for port, array in zip(program.params, widened, strict=True)}
+        child = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
+        output = child.stdout
+        if child.returncode:
+            words = child.stderr.decode(errors="replace").strip()[-500:]
+            problem = words or f"exit code {child.returncode}"
+    except subprocess.TimeoutExpired as error:
+        output, problem = error.stdout or b"", f"not done after {seconds:.0f} s"
+    whole = output.decode(errors="replace").rpartition("\n")[0].splitlines()  # the last may be cut off
+    rows = [line for line in whole if line.startswith("{")]  # libraries print other lines
+    last: Row = json.loads(rows[-1]) if rows else row
+    return last | {"problem": problem} if problem else last
+
+
+def measure_all(
+    names: Sequence[str],
+    seconds: float,
+    model: str,
+    write: Callable[[Row], object],
+    run: Callable[[Sequence[str], Row, float], Row] = row_of_child,
+) -> None:
+    """Measure rows until the time is up: all on native first, then models on other toolchains.
+
+    Args:
+        names: Names of layers and models.
+        seconds: Time for all rows.
+        model: LLVM's name of the model of GPU.
+        write: Function that writes a row.
+        run: Function that does a part of the work in another process.
+    """
+    end = time.monotonic() + seconds
+
+    def measured(arguments: Sequence[str], row: Row) -> Row:
+        left = min(ROW_SECONDS, end - time.monotonic())
+        return run(arguments, row, left) if left > 0 else row | {"problem": "no time left"}
+
+    cores = max(1, (os.cpu_count() or 1) - 1)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(cores) as pool:
+
+        def compile_ahead(name: str) -> tuple[str, Row]:
+            path = str(Path(folder, f"{name}.program"))
+            given = ["--compile", name, "--program", path, "--model", model]
+            return path, run(given, {"name": name, "part": "native"}, max(1.0, end - time.monotonic()))
+
+        programs: list[Future[tuple[str, Row]]] = [pool.submit(compile_ahead, name) for name in names]
+        for name, future in zip(names, programs, strict=True):
+            path, row = future.result()
+            is_compiled = "problem" not in row
+            write(row | measured(["--only", name, "--program", path], row) if is_compiled else row)
+    models = [name for name in names if name not in layers()]
+    for engine in ENGINES if models else ():
+        problem = why_unusable(engine)
+        if problem:
+            write({"part": engine, "problem": problem})
+            continue
+        for name in models:
+            write(measured(["--only", name, "--engine", engine], {"name": name, "part": engine}))
+
+
+def run_part(options: argparse.Namespace) -> None:
+    """Do the work of a child: compile a program, or measure a part of a row, and print rows."""
+
+    def show(row: Row) -> None:
+        print(json.dumps(row), flush=True)
+
+    if options.compile is not None:
+        start = time.perf_counter()
+        program = compiled(options.compile, options.model)
+        options.program.write_bytes(pickle.dumps(program))
+        show({"name": options.compile, "part": "native", "compile_seconds": time.perf_counter() - start})
+        return
+    if options.engine is not None:
+        mod = program_of(options.only)
+        inputs = inputs_of(compiled(options.only, OLDEST, lambda *_: b""))
+        show(engine_row(options.only, mod, inputs, options.engine))
+        return
+    context = CudaContext.open(CudaDriver.load(options.library))
     try:
-        session = onnxruntime.InferenceSession(in_float64(model).SerializeToString())
-        return list(session.run(None, given))
-    except Exception:  # its errors have no common type but this
-        return None
-
-
-def _error(results: Sequence[Array], exact: Sequence[Array]) -> float:
-    """Return the greatest relative error of a result by norm."""
-    errors = []
-    for result, reference in zip(results, exact, strict=True):
-        difference = np.linalg.norm(result.astype(np.float64).ravel() - reference.ravel())
-        errors.append(float(difference / max(float(np.linalg.norm(reference.ravel())), 1e-30)))
-    return max(errors)
-
-
-def _torch() -> Any:
-    import torch
-
-    return torch
-
-
-def _beside(layer: Layer, inputs: Sequence[Array], runs: int) -> tuple[list[Array] | None, float | None]:
-    """Return the layer's result in float64 and torch's time in microseconds, where torch has a GPU."""
-    try:
-        torch = _torch()
-    except ImportError:
-        return None, None
-    exact = layer.rival(*(torch.from_numpy(array).double() for array in inputs)).numpy()
-    if not torch.cuda.is_available():
-        return [exact], None
-    tensors = [torch.from_numpy(array).cuda() for array in inputs]
-    times = []
-    for run in range(WARM_UPS + runs):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        layer.rival(*tensors)
-        end.record()
-        end.synchronize()
-        if run >= WARM_UPS:
-            times.append(start.elapsed_time(end) * 1e3)
-    return [exact], median(times)
-
-
-def model_for(capability: tuple[int, int]) -> str:
-    """Return the model that code for a GPU is generated for: its own for 9.0, else the oldest."""
-    return "sm_90a" if capability == (9, 0) else OLDEST
-
-
-def measure_in_child(name: str, seconds: float) -> dict[str, Any]:
-    """Measure a row in a process of its own; return the row, or what went wrong."""
-    command = [sys.executable, "-m", "benchmarks.gpu", "--only", name]
-    try:
-        child = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return {"name": name, "problem": f"not done after {seconds:.0f} s"}
-    lines = child.stdout.strip().splitlines()
-    if child.returncode or not lines:
-        return {"name": name, "problem": child.stderr.strip()[-500:] or f"exit code {child.returncode}"}
-    row: dict[str, Any] = json.loads(lines[-1])
-    return row
+        given = options.program
+        program = (
+            compiled(options.only, model_for(context.capability))
+            if given is None
+            else pickle.loads(given.read_bytes())
+        )
+        for row in measure(options.only, context, program):
+            show(row)
+    finally:
+        context.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure all rows, or one of them in this process; return the exit code."""
+    """Measure all rows, or do a part of the work in this process; return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -268,35 +159,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", nargs="*", default=None, help="names of models and layers")
     parser.add_argument("--library", default=LIBRARY, help="library of the CUDA driver")
     parser.add_argument("--check", action="store_true", help="compile all rows, without a GPU")
+    parser.add_argument("--levels", action="store_true", help="with --check: the levels of proof as well")
+    parser.add_argument("--operators", nargs="*", default=None, help="operators whose levels are checked")
     parser.add_argument("--only", help="measure one row here and print it")
+    parser.add_argument("--engine", help="with --only: measure it on this toolchain")
+    parser.add_argument("--compile", help="compile one row here, to the file of --program")
+    parser.add_argument("--program", type=Path, help="file of a compiled row")
+    parser.add_argument("--model", default=OLDEST, help="with --compile: LLVM's name of the model of GPU")
     options = parser.parse_args(arguments)
     # Layers first: they take a second each, and say most about the kernels.
-    names = options.rows or [*layers(), *(model.name for model in zoo())]
-    if options.check:
-        for name in names:
-            print(json.dumps(check(name)), flush=True)
-        return 0
+    names = [*layers(), *(model.name for model in zoo())] if options.rows is None else options.rows
     try:
+        if options.check:
+            for name in names:
+                print(json.dumps(check(name)), flush=True)
+            for row in check_levels(options.operators) if options.levels else ():
+                print(json.dumps(row), flush=True)
+            return 0
+        if options.only is not None or options.compile is not None:
+            run_part(options)
+            return 0
         context = CudaContext.open(CudaDriver.load(options.library))
+        model = model_for(context.capability)
+        context.close()
     except MissingToolchainError as error:
         print(error, file=sys.stderr)
         return NO_DEVICE
-    try:
-        if options.only is not None:
-            print(json.dumps(asdict(measure(options.only, context, model_for(context.capability)))))
-            return 0
     except (IntarsiaError, MemoryError) as error:
         print(error, file=sys.stderr)
         return 1
-    finally:
-        context.close()
-    end = time.monotonic() + options.seconds
-    for name in names:
-        left = end - time.monotonic()
-        row = measure_in_child(name, left) if left > 0 else {"name": name, "problem": "no time left"}
+
+    def write(row: Row) -> None:
         print(json.dumps(row), flush=True)
         with options.output.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+
+    def run(given: Sequence[str], row: Row, seconds: float) -> Row:
+        return row_of_child(["--library", options.library, *given], row, seconds)
+
+    measure_all(names, options.seconds, model, write, run)
     return 0
 
 

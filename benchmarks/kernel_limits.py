@@ -100,12 +100,18 @@ class Kernel:
     machine: Machine
     streams: bool
 
+    @property
+    def _part(self) -> ComputeDAG | None:
+        """The computation of a part of a node, such as a step of an LSTM; None for copies between layouts."""
+        is_copy = self.row.kernel.is_conversion or not self.row.kernel.nodes
+        return None if self.plan is None or is_copy else self.plan.dag
+
     @cached_property
     def arithmetic(self) -> float:
         """Least seconds of its multiply-adds."""
         work = self.row.kernel.work
         if work is None:
-            return 0.0
+            return 0.0 if self._part is None else 2 * _count_sums(self._part) / self.machine.peak
         # The bound of the profile counts what Winograd's algorithm leaves, but also bytes.
         seconds = work.flop / self.machine.peak
         return seconds if work.bound is None else min(seconds, work.bound)
@@ -115,7 +121,7 @@ class Kernel:
         """Least seconds of its reads and writes."""
         work = self.row.kernel.work
         if work is None:
-            return 0.0
+            return 0.0 if self._part is None else self.machine.seconds_of_bytes(_count_bytes(self._part))
         weights = min(work.bytes, self.weight_bytes) if self.streams else 0
         return self.machine.seconds_of_bytes(work.bytes - weights) + self.machine.seconds_of_bytes(
             weights, is_from_memory=True
@@ -170,6 +176,18 @@ class Kernel:
         if work.flop / 2 * _FLOAT_BYTES < _FEW_USES * (work.bytes - min(work.bytes, self.weight_bytes)):
             return Limit.LOADS
         return Limit.LANES if _fill(dag, isa) < _FULL else Limit.ARITHMETIC
+
+
+def _count_sums(dag: ComputeDAG) -> int:
+    """Return the terms of the sums of a kernel that computes a part of a node."""
+    sums = (op for op in _loops(dag) if op.combiner and op.reduce_axes)
+    return sum(math.prod(axis.extent for axis in (*op.axes, *op.reduce_axes)) for op in sums)
+
+
+def _count_bytes(dag: ComputeDAG) -> int:
+    """Return the bytes of all that a kernel reads and writes, each tensor once."""
+    tensors = (*dag.placeholders, *dag.outputs)
+    return sum(math.prod(tensor.shape) * tensor.dtype.numpy.itemsize for tensor in tensors)
 
 
 def _loops(dag: ComputeDAG) -> list[ComputeOp]:

@@ -8,6 +8,9 @@ best setting of each is found first. Then the winners run interleaved: at satura
 an open loop with Poisson arrivals at 0.7 of the lowest rate, where latencies count from the time at which a
 request was due.
 
+In the closed loop the thread that ends a request of Intarsia or onnxruntime sends the next one; OpenVINO
+cannot start a request in a callback, so that a thread of the generator sends its requests.
+
 The ratio is Intarsia's requests per second over those of the better engine in float32. "CPU" is the time of
 all threads for a request at saturation, which depends less on other load of the machine than rates do.
 
@@ -33,7 +36,7 @@ from intarsia.driver.stream_search.search_streams import UTILISATION, stream_cho
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.load.generate_load import Submit, run_closed_loop, run_open_loop
+from intarsia.measure.load.generate_load import Submit, run_chained_loop, run_closed_loop, run_open_loop
 from intarsia.measure.load.load_result import LoadResult
 from intarsia.target.cpu import usable_cores
 
@@ -43,6 +46,7 @@ MODELS = (
 FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32"}
 DEFAULT_PRECISION = "openvino default"
 Inputs: TypeAlias = dict[str, Any]
+Loop: TypeAlias = Callable[[Submit, int, float], LoadResult]
 Way: TypeAlias = Callable[[], AbstractContextManager["Contender"]]
 
 
@@ -52,6 +56,7 @@ class Contender:
 
     setting: str
     submit: Submit
+    loop: Loop = run_chained_loop
     rates: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
     loads: list[LoadResult] = field(default_factory=list)
@@ -59,7 +64,7 @@ class Contender:
     def saturate(self, concurrency: int, seconds: float) -> None:
         """Add the rate at saturation, and the CPU time of a request."""
         begun = time.process_time()
-        load = run_closed_loop(self.submit, concurrency, seconds)
+        load = self.loop(self.submit, concurrency, seconds)
         self.rates.append(load.rate)
         self.cpu_ms.append(1e3 * (time.process_time() - begun) / max(1, load.requests))
 
@@ -119,7 +124,8 @@ def openvino_queue(model: bytes, inputs: Inputs, settings: dict[str, str], name:
         queue.start_async(inputs, future)
         return future
 
-    yield Contender(name, submit)
+    # A callback cannot start a request: its own still counts as busy, and no other may be idle.
+    yield Contender(name, submit, run_closed_loop)
     queue.wait_all()
 
 
@@ -151,8 +157,8 @@ def best_setting(ways: list[Way], concurrency: int, seconds: float) -> Way:
     rates = []
     for way in ways:
         with way() as contender:
-            run_closed_loop(contender.submit, concurrency, seconds / 4)
-            rates.append(run_closed_loop(contender.submit, concurrency, seconds / 2).rate)
+            contender.loop(contender.submit, concurrency, seconds / 4)
+            rates.append(contender.loop(contender.submit, concurrency, seconds / 2).rate)
     return ways[rates.index(max(rates))]
 
 

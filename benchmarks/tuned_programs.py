@@ -42,6 +42,7 @@ from intarsia.build import build
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.budget import parse_budget
 from intarsia.driver.result import TuneResult
+from intarsia.driver.shape_samples import sized_program
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import IRModule
@@ -51,7 +52,7 @@ from intarsia.measure.timing.interleaved import time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
-from intarsia.support.errors import IntarsiaError
+from intarsia.support.callbacks import silent
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.transform import Pass, load_pass_sequence
@@ -85,12 +86,17 @@ def passes_of(road: str, targets: Sequence[Target]) -> list[Pass] | None:
 
 
 def load_model(name: str) -> tuple[IRModule, dict[str, Any] | None]:
-    """Return the program of a name or file, and its inputs if it has some of its own."""
+    """Return the program of a name or file, and its inputs if it has some of its own.
+
+    Inputs give symbolic dimensions their sizes, as they do in `tune`.
+    """
     if not name.startswith(CORPUS):
         return from_onnx(name if name.endswith(".onnx") else build_model(name)), None
     entry = entry_of(recipes()[name.removeprefix(CORPUS)], None)
     with np.load(entry.inputs, allow_pickle=True) as arrays:
-        return from_onnx(entry.model), dict(arrays)
+        inputs = dict(arrays)
+    shapes = {key: array.shape for key, array in inputs.items()}
+    return sized_program(from_onnx(entry.model), {}, shapes, silent).module, inputs
 
 
 def tune_model(
@@ -117,14 +123,15 @@ def tune_model(
     return result, time.perf_counter() - begun
 
 
-def build_alone(module: IRModule, targets: Mapping[str, Target], stack: ExitStack) -> dict[str, Executable]:
-    """Build the model on each toolchain that compiles it."""
+def build_alone(
+    module: IRModule, targets: Mapping[str, Target], tuned: TuneResult, stack: ExitStack
+) -> dict[str, Executable]:
+    """Build the model on each toolchain that has run it: others refuse it, or crash with their process."""
+    works = {record.target for record in tuned.candidates if record.is_whole and record.timing is not None}
     programs = {}
     for key, target in targets.items():
-        try:
+        if str(target) in works:
             programs[key] = stack.enter_context(build(partition_whole(module, target)))
-        except IntarsiaError:  # another toolchain runs it
-            continue
     return programs
 
 
@@ -141,7 +148,7 @@ def measure_model(
         programs = {road: stack.enter_context(result.executable) for road, (result, _) in tuned.items()}
         inputs = given or random_inputs(module["main"])
         arrays = [inputs[info.name] for info in programs[JOINT].inputs]
-        programs |= build_alone(module, alone, stack)
+        programs |= build_alone(module, alone, joint, stack)
         calls = {
             key: (lambda program=program: program.run_flat(*arrays)) for key, program in programs.items()
         }

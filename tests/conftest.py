@@ -19,7 +19,7 @@ from tests.quick_cases import mark_other_cases
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.worker_pool.fork_server_process import ForkServerProcess
 from intarsia.runtime.kernel import TOOLCHAINS
-from intarsia.support.environment import COMPILE_PROCESSES
+from intarsia.support.environment import COMPILE_PROCESSES, PROGRAM_CACHE
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     kernels belongs to the whole run: processes of pytest-xdist share that of the process that started them.
     """
     gc.disable()  # until all tests are collected, see pytest_collection_finish
-    choose_effort(config.getoption("--effort"))
+    choose_effort(config.getoption("--effort"), is_random=config.getoption("--hypothesis-seed") is not None)
     if config.getoption("--isa"):
         emulate(config.getoption("--isa"))
     os.environ["XDG_DATA_HOME"] = _temporary_folder(config, "data")
@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["XDG_CACHE_HOME"] = _temporary_folder(config, "cache")
     os.environ.pop("INTARSIA_DATABASE", None)
     os.environ[COMPILE_PROCESSES] = "0"  # tests replace functions, which other processes do not know
+    os.environ[PROGRAM_CACHE] = "0"  # and keys of programs either
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -10,12 +10,23 @@ QUICK_EXAMPLES: Final = 3
 EFFORTS: Final = {"quick": QUICK_EXAMPLES, "sixteenth": 6, "quarter": 25, "half": 50, "full": 100}
 """Profiles of hypothesis, with the number of examples of a test that states none."""
 
-for _name, _examples in EFFORTS.items():
-    settings.register_profile(_name, deadline=None, max_examples=_examples)
+_REPEATABLE: Final = frozenset({"quick", "sixteenth"})
+"""Efforts of the runs that say whether a change may land: the same draws each time, whatever others drew."""
 
 
-def choose_effort(name: str) -> None:
-    """Choose the profile of hypothesis; test modules that are imported afterwards follow it."""
+def choose_effort(name: str, *, is_random: bool = False) -> None:
+    """Choose the profile of hypothesis; test modules that are imported afterwards follow it.
+
+    Args:
+        name: One of `EFFORTS`.
+        is_random: Whether a quick run draws other examples each time as well, as longer runs do.
+    """
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=EFFORTS[name],
+        derandomize=name in _REPEATABLE and not is_random,
+    )
     settings.load_profile(name)
 
 

@@ -11,7 +11,7 @@ from intarsia.ir.pattern import is_constant, is_op, wildcard
 from intarsia.native import tir
 from intarsia.op.pattern_table import CompositePattern, register_pattern_table
 from intarsia.transform import Pass, get_pass, pass_names
-from intarsia.tune.quantise import calibrate_quantization
+from intarsia.tune.quantise import calibrate_quantization, smooth_activations
 
 register_pattern_table(
     "acme",
@@ -53,7 +53,7 @@ def instances(name: str) -> list[Pass]:
 
 def every_pass() -> list[Pass]:
     """All passes of `intarsia.passes`, and those of other layers, by name."""
-    homes = (passes, collage_partition, calibrate_quantization)
+    homes = (passes, collage_partition, calibrate_quantization, smooth_activations)
     names = (name for name in pass_names() if any(hasattr(home, name) for home in homes))
     return [item for name in names for item in instances(name)]
 

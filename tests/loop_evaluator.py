@@ -22,7 +22,6 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     Buffer,
     Cast,
@@ -30,6 +29,7 @@ from intarsia.ir.prim_func import (
     ForKind,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -102,7 +102,7 @@ class _Machine:
                 fresh = _Memory(array, np.zeros(buffer.shape, np.bool_))
                 with _bound(self.memory, buffer.name, fresh):
                     self.run(statement.body)
-            case Barrier():
+            case KernelStatement():
                 raise AssertionError("the evaluator runs loops of a CPU")
             case IfThenElse():
                 branch = statement.then if self.value(statement.cond) else statement.otherwise

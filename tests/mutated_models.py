@@ -225,7 +225,7 @@ def _change_outputs(model: Any, random: Random) -> None:
             outputs.extend(["second", "third", "fourth", "fifth"][: random.randrange(1, 5)])
         case 1:
             outputs.append("y")
-        case 2:
+        case 2 if outputs:
             outputs[0] = ""
         case _:
             del outputs[:]

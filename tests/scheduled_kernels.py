@@ -20,7 +20,8 @@ from intarsia.native.lowering import lower
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.default_schedule import Rule
 from intarsia.native.schedule.schedule_task import ScheduleTask
-from intarsia.native.tir import default_tir
+from intarsia.native.tir import Simplify, UnrollLoop, default_tir
+from intarsia.transform import Sequential
 
 Array = npt.NDArray[Any]
 
@@ -49,6 +50,11 @@ def loops_of(dag: ComputeDAG, rule: Rule, isa: Isa, threads: int = 1) -> PrimFun
     mod = default_tir(isa.vector_bytes, isa.vector_registers)(IRModule({GlobalVar("f"): lowered}))
     verify(mod)
     return mod.prim_func("f")
+
+
+def written_out(function: PrimFunc) -> PrimFunc:
+    """A loop function as the emitter sees it in the end: counters of unrolled loops are numbers."""
+    return Sequential([UnrollLoop(), Simplify()])(IRModule({GlobalVar("f"): function})).prim_func("f")
 
 
 def computed(

@@ -6,6 +6,7 @@ of its process, more than 10 seconds, or more than 2 GiB of memory.
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import resource
@@ -21,7 +22,6 @@ from random import Random
 from typing import Final
 
 from checks.fuzz.kinds import Kind
-from checks.fuzz.mutate import mutated
 from intarsia.support.errors import IntarsiaError
 
 SECONDS: Final = 10.0
@@ -69,6 +69,19 @@ def fuzz(name: str, kind: Kind, runs: int, seed: int, corpus: Sequence[bytes] = 
         corpus: Inputs that were findings once.
     """
     shared = mmap.mmap(-1, _HEAD.size + _MOST_INPUT)
+    # A child that collects a session of onnxruntime of this process waits for threads that it does not have.
+    gc.collect()
+    gc.freeze()
+    try:
+        return _run_children(shared, name, kind, runs, seed, corpus)
+    finally:
+        gc.unfreeze()
+
+
+def _run_children(
+    shared: mmap.mmap, name: str, kind: Kind, runs: int, seed: int, corpus: Sequence[bytes]
+) -> list[Finding]:
+    """Run a child until it ends with a finding, and the next one from there on, until all runs are done."""
     findings: list[Finding] = []
     number = -len(corpus)
     while number < runs:
@@ -94,7 +107,7 @@ def _run_in_child(
         _limit()
         for number in numbers:
             random = Random(f"{name} {seed} {number}")
-            data = corpus[number + len(corpus)] if number < 0 else mutated(kind.seeds, random)
+            data = corpus[number + len(corpus)] if number < 0 else kind.mutate(kind.seeds, random)
             data = data[:_MOST_INPUT]
             shared[: _HEAD.size + len(data)] = _HEAD.pack(number, len(data), b"") + data
             signal.setitimer(signal.ITIMER_REAL, SECONDS)  # its default action ends the process

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from intarsia.driver.inference_session import InferenceSession
     from intarsia.driver.lazy_variants import specialize_lazily
     from intarsia.driver.result import TuneResult
+    from intarsia.driver.tune_hosts import tune_hosts
     from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
     from intarsia.frontend.torch import from_torch
     from intarsia.ir import IRModule
@@ -70,6 +71,7 @@ _HOMES = {
     "to_dlpack": "intarsia.runtime.dlpack",
     "to_onnx": "intarsia.frontend.onnx",
     "tune": "intarsia.driver",
+    "tune_hosts": "intarsia.driver.tune_hosts",
 }
 
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "to_dlpack",
     "to_onnx",
     "tune",
+    "tune_hosts",
 ]
 
 if not _HAS_COMPILER:

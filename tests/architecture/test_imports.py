@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import intarsia as ia
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.op import call
 from intarsia.passes import partition_whole
+from intarsia.support.environment import PROGRAM_CACHE
 
 HEAVY = (
     "onnx",
@@ -86,3 +88,23 @@ assert exe(np.full((2, 3), -1, np.float32)).max() == 0
 """
     assert loaded_by(code) & {"rich", "typer", "lark", "torch"} == set()
     np.testing.assert_array_equal(ia.load(path)(np.ones((2, 3), np.float32)), np.ones((2, 3), np.float32))
+
+
+@pytest.mark.slow
+def test_a_program_of_kept_kernels_imports_nothing_that_makes_loops(tmp_path: Path) -> None:
+    code = """
+import json, sys
+from intarsia.build import build
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model
+from intarsia.passes import partition_whole
+from intarsia.target import Target
+build(partition_whole(from_onnx(build_model("mnist")), Target.for_toolchain("native", threads=1)))
+print(json.dumps([".".join(name.split(".")[:3]) for name in sys.modules]))
+"""
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), PROGRAM_CACHE: "0"}
+    makers = {f"intarsia.native.{name}" for name in ("emission", "loop_state", "lowering", "schedule", "tir")}
+    for expected in (makers, set()):
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert makers & set(json.loads(done.stdout.splitlines()[-1])) == expected

@@ -31,7 +31,7 @@ def example(item: Pass) -> tuple[IRModule, IRModule]:
     before, after, constants = (section(text, name) for name in ("Before", "After", "Constants"))
     assert before, f"{item.info.name} has no Before in its docstring"
     assert after, f"{item.info.name} has no After in its docstring"
-    arrays = tuple(map(array, re.findall(r"\S+\([^)]*\)|\[[^]]*\]|\S+", constants)))
+    arrays = tuple(map(array, re.findall(r"\S+\([^)]*\)|\[\[.*?\]\]|\[[^]]*\]|\S+", constants)))
     return InferType()(parse_module(before, arrays)), InferType()(parse_module(after, arrays))
 
 
@@ -41,7 +41,7 @@ def section(text: str, name: str) -> str:
 
 
 def array(text: str) -> npt.NDArray[Any]:
-    """`zeros(2, 3)`, `full(2, 3, 1, int8)`, `[1, 2]`, `0.5`: whole numbers are int64, others float32."""
+    """`zeros(2, 3)`, `full(2, 3, 1, int8)`, `[1, 2]`, `[[1], [3]]`, `0.5`: whole numbers are int64."""
     typed = re.fullmatch(r"full\((.*), (\w+), (\w+)\)", text)
     if typed is not None:
         return np.full(tuple(map(int, typed[1].split(","))), int(typed[2]), typed[3])

@@ -297,7 +297,7 @@ class TestGraph:
         refused_model(
             InvalidModelError,
             model_of("g (float[2] x) => (float[2] y) { [one] y = Neg(x)  [two] y = Abs(x) }"),
-            "two nodes produce 'y': 'one' and 'two'",
+            "two nodes produce 'y': 'one' (Neg) and 'two' (Abs)",
         )
 
     def test_two_inputs_of_one_name(self) -> None:

@@ -149,7 +149,7 @@ def test_a_missing_toolchain(path: Path) -> None:
         )
     assert message(path, MissingToolchainError) == (
         f"the plan {path} cannot be carried out here: unknown toolchain 'missing'"
-        "\nhelp: known: native, onnxruntime, openvino, reference, torch"
+        "\nhelp: known: native, onnxruntime, openvino, reference, tensorrt, torch"
     )
 
 

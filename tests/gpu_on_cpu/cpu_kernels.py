@@ -6,7 +6,7 @@ import ctypes
 import functools
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,13 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import generate_object_code
 
 Array = npt.NDArray[Any]
+FAULTS = {
+    1: "some threads wait at a barrier, or for a warp, that others never reach",
+    2: "a block has too many threads",
+    3: "a thread ends while its copies are under way",
+    4: "an address is no multiple of the size that a copy or a matrix needs",
+}
+"""What run_grid returns."""
 GRID_SOURCE = Path(__file__).with_name("grid.c")
 
 
@@ -49,13 +56,24 @@ def compile_c(source: Path, *options: str) -> Path:
 
 
 @functools.cache
+def grid_path() -> Path:
+    """The library that runs grids."""
+    return compile_c(GRID_SOURCE)
+
+
+@functools.cache
 def grid_library() -> ctypes.CDLL:
     """The runner of grids, whose symbols kernels find."""
-    return ctypes.CDLL(str(compile_c(GRID_SOURCE)), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(grid_path()), mode=ctypes.RTLD_GLOBAL)
 
 
-def kernel_library(text: str, launches: Iterable[Launch]) -> Path:
-    """Compile the CPU form of kernels to a shared library."""
+def kernel_library(text: str, launches: Sequence[Launch]) -> Path:
+    """Compile the CPU form of kernels to a shared library; the last ones are kept."""
+    return _kernel_library(text, tuple(launches))
+
+
+@functools.lru_cache(16)
+def _kernel_library(text: str, launches: tuple[Launch, ...]) -> Path:
     object_file, library = folder().fresh(".o"), folder().fresh(".so")
     object_file.write_bytes(generate_object_code(cpu_form(text, launches), Isa.host()))
     subprocess.run(["gcc", "-shared", str(object_file), "-o", str(library)], check=True)
@@ -80,7 +98,7 @@ def run_emitted(emitted: EmittedKernels, arrays: Mapping[str, Array], *, is_desc
             *(entry, addresses, launch.blocks, launch.threads, ctypes.c_void_p(shared)),
             *(ctypes.c_size_t(launch.shared_bytes), int(launch.has_barriers), int(is_descending)),
         )
-        assert not failed, "some threads wait at a barrier that others never reach"
+        assert not failed, FAULTS[failed]
 
 
 def run_on_cpu(function: PrimFunc, arrays: Mapping[str, Array], *, is_descending: bool = False) -> None:

@@ -31,7 +31,7 @@ DAGS = {name: ComputeDAG(make()) for name, make in (WORKLOADS | HARD).items()}
 
 @st.composite
 def gpu_states(draw: st.DrawFn) -> LoopState:
-    """A random history, with random spatial loops of its stages bound to blocks and threads."""
+    """A random history, with random spatial loops bound to blocks, threads and virtual threads."""
     name = draw(st.sampled_from(sorted(DAGS)))
     state = draw(histories(DAGS[name], max_steps=draw(st.sampled_from((6, 16)))))
     for stage_id, stage in enumerate(state.stages):
@@ -45,18 +45,22 @@ def gpu_states(draw: st.DrawFn) -> LoopState:
         chance: int = draw(st.integers(0, 3))
         if chance and stage.compute_at is ComputeAt.ROOT and free and free[0] == 0:
             state = state.bind(stage_id, free.pop(0), "blockIdx.x")
-        chance = draw(st.integers(0, 3))
-        if chance and free:
-            loop: int = draw(st.sampled_from(free))
-            state = state.bind(stage_id, loop, "threadIdx.x")
+        for axis in ("threadIdx.x", "vthread"):
+            chance = draw(st.integers(0, 3))
+            if chance and free:
+                loop: int = draw(st.sampled_from(free))
+                free.remove(loop)
+                state = state.bind(stage_id, loop, axis)
     return state
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(gpu_states(), st.integers(0, 3), st.integers(0, 9))
-def test_kernels_of_random_schedules_compute_the_same(state: LoopState, seed: int, turn: int) -> None:
+@given(gpu_states(), st.integers(0, 3), st.integers(1, 3), st.integers(0, 9))
+def test_kernels_of_random_schedules_compute_the_same(
+    state: LoopState, seed: int, in_turn: int, turn: int
+) -> None:
     try:
-        function = lower_to_kernels(state.initial_dag, state)
+        function = lower_to_kernels(state.initial_dag, state, in_turn)
     except UsageError:
         assume(False)
     check_kernels(state.initial_dag, function, seed, is_compiled=turn == 0)
@@ -85,12 +89,14 @@ TILES = st.fixed_dictionaries(
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(COMPUTATIONS, TILES, st.sampled_from((2, 4, 32)), st.integers(2, 64), st.integers(0, 9))
+@given(
+    COMPUTATIONS, TILES, st.sampled_from((2, 4, 32)), st.integers(2, 64), st.integers(1, 4), st.integers(0, 9)
+)
 def test_kernels_of_the_rules_compute_the_same_for_any_tile(
-    tensors: Tensors, tiles: dict[str, Any], warp: int, long: int, turn: int
+    tensors: Tensors, tiles: dict[str, Any], warp: int, long: int, in_turn: int, turn: int
 ) -> None:
     dag = ComputeDAG(tensors)
     stages = patch.multiple(schedule_stages, WARP=warp, LONG=long)
     with patch.multiple(product_schedule, **tiles), stages:
-        function = lower_to_kernels(dag, default_gpu_state(dag))
+        function = lower_to_kernels(dag, default_gpu_state(dag), in_turn)
     check_kernels(dag, function, 0, is_compiled=turn == 0)

@@ -31,13 +31,13 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     Buffer,
     Cast,
     For,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -129,7 +129,7 @@ def _renamed_statement(old: Statement) -> Statement:
         case For():
             body = _renamed_statement(old.body)
             return Block((For(LoopVar(f"{old.var.name} again"), old.extent, body, old.kind),))
-        case Barrier():
+        case KernelStatement():
             return old
         case Store():
             where = tuple(map(_renamed_scalar, old.indices))

@@ -31,6 +31,9 @@ from intarsia.target import Target
 Array = npt.NDArray[Any]
 SETS = x86_sets()
 SIZE = 8
+_LARGEST = 24
+"""Maximum extent of an image."""
+_LAYERS = ("convolve", "convolve", "enlarge", "pool", "combine")
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,34 @@ class Graph:
         value = self.node("Conv", *args, group=groups, pads=[pad] * 4, strides=[stride] * 2)
         self.quantised(value, filters, size)
 
+    def enlarge(self) -> None:
+        """Add a transposed convolution, perhaps with results cut off, and perhaps with a bias."""
+        image, taps = self.image(), self.draw(st.sampled_from((1, 2, 3)))
+        stride = self.draw(st.sampled_from((1, 2, 2, 3)))
+        pad = self.draw(st.integers(0, (taps - 1) // 2))
+        size = (image.size - 1) * stride + taps - 2 * pad
+        if image.size == 1 or size > _LARGEST:
+            return
+        filters = self.draw(st.sampled_from((4, 8, 16, 20)))
+        args = [self.read(image), self.weights((image.channels, filters, taps, taps), 1)]
+        if self.draw(st.booleans()):
+            args.append(self.constant(self.random.integers(-64, 64, filters).astype(np.float32)))
+        value = self.node("ConvTranspose", *args, pads=[pad] * 4, strides=[stride] * 2)
+        self.quantised(value, filters, size)
+
     def pool(self) -> None:
-        """Add a pool of two rows and columns, whose average is exact."""
-        image, operator = self.image(), self.draw(st.sampled_from(("MaxPool", "AveragePool")))
-        if image.size > 1:
-            value = self.node(operator, self.read(image), kernel_shape=[2, 2], strides=[2, 2])
-            self.quantised(value, image.channels, image.size // 2)
+        """Add a pool of two rows and columns, perhaps padded, or of all pixels; averages are exact."""
+        image, operator = self.image(), self.draw(st.sampled_from(("MaxPool", "AveragePool", "Global")))
+        if operator == "Global" and image.size & (image.size - 1) == 0:
+            value = self.node("GlobalAveragePool", self.read(image))
+            self.quantised(value, image.channels, 1)
+        elif operator != "Global" and image.size > 1:
+            pad = self.draw(st.integers(0, 1))
+            # Of windows at the edge half of the elements are padding, which counts or not: 1, 2 or 4 remain.
+            given = {"count_include_pad": self.draw(st.integers(0, 1))} if operator == "AveragePool" else {}
+            attrs = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [pad] * 4, **given}
+            value = self.node(operator, self.read(image), **attrs)
+            self.quantised(value, image.channels, (image.size + 2 * pad) // 2)
 
     def combine(self) -> None:
         """Add an Add of two images, or a Concat of their channels."""
@@ -158,9 +183,7 @@ def programs(draw: st.DrawFn) -> onnx.ModelProto:
     graph = Graph(draw, np.random.default_rng(draw(st.integers(0, 2**32 - 1))))
     channels = draw(st.sampled_from((1, 3, 4, 16, 18)))
     graph.quantised("x", channels, SIZE)
-    for layer in draw(
-        st.lists(st.sampled_from(("convolve", "convolve", "pool", "combine")), min_size=1, max_size=4)
-    ):
+    for layer in draw(st.lists(st.sampled_from(_LAYERS), min_size=1, max_size=4)):
         getattr(graph, layer)()
     results = [graph.classify(), graph.images[-1].name]
     shape = 1, channels, SIZE, SIZE

@@ -12,6 +12,7 @@ from intarsia.cli.commands import (
     bisect,
     compare,
     db,
+    devices,
     doctor,
     explain,
     opt,
@@ -59,6 +60,7 @@ def build_command() -> Callable[..., Any]:
 def _commands() -> tuple[Callable[..., Any], ...]:
     return (
         doctor.doctor,
+        devices.devices,
         tune.tune,
         run.run,
         bench.bench,

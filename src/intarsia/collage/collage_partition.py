@@ -89,14 +89,14 @@ class CollagePartition(ModulePass, opt_level=0, required=("InferType",)):
 
     def _targets(self) -> tuple[Target, ...]:
         from intarsia.passes.annotate_target import toolchain_target
-        from intarsia.toolchain import targets, toolchain
+        from intarsia.toolchain import targets, toolchain_for
 
         if not self.targets:
             return targets()
         asked = tuple(map(toolchain_target, self.targets))
         if self.estimator == MEASURED:
             for target in asked:
-                toolchain(str(target.toolchain))  # says why it is not usable
+                toolchain_for(target)  # says why it is not usable
         return asked
 
     @contextmanager

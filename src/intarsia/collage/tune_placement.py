@@ -124,11 +124,11 @@ class TunePlacement(TuningPass, opt_level=0):
         return tuple(dict.fromkeys(map(toolchain_target, self.targets)))
 
     def _targets(self) -> tuple[Target, ...]:
-        from intarsia.toolchain import targets, toolchain
+        from intarsia.toolchain import targets, toolchain_for
 
         named = self._named_targets()
         for target in named:
-            toolchain(str(target.toolchain))  # says why it is not usable
+            toolchain_for(target)  # says why it is not usable
         chosen = named or targets()
         if not chosen:
             raise UsageError("no toolchain works here, so the program cannot be placed")

@@ -8,6 +8,7 @@ machine_bound    how fast a program could be on this machine at best
 plans     reading the plan of an earlier run, and writing that of this run
 progress  events of a run
 result    the result of `tune`
+tune_hosts    one run for several kinds of machines
 size_variants, dynamic_mode    variants of the winner for the sizes that the user names
 lazy_variants    variants that are made while an artifact is used
 explain   explanations of a run and of a model

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from intarsia.collage.candidates.optimize_for import PREFIX, optimize_for
-from intarsia.ir import IRModule, TensorType
+from intarsia.ir import IRModule, Op, TensorType, post_order
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.judge.definition_cost import is_small
@@ -14,9 +14,16 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import CompileError, MissingToolchainError, UsageError
 from intarsia.target import Target
+from intarsia.target.device_type import DeviceType
 from intarsia.target.reference import REFERENCE
-from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
-from intarsia.toolchain.native.batches.batch_source import ANY_SIZE
+from intarsia.toolchain import (
+    Available,
+    availability_on,
+    cpu_toolchains,
+    toolchain_for,
+    usable_toolchains,
+)
+from intarsia.toolchain.native.batches.batch_source import ANY_SIZE, USUAL_SIZES_TEXT, prefers_any_size
 from intarsia.toolchain.native.toolchain import Native
 from intarsia.tune.choice import Choice
 from intarsia.tune.contest.candidate_record import Status
@@ -25,7 +32,7 @@ from intarsia.tune.passes.tune_pipeline import pipeline
 from intarsia.tune.tuned_candidate import tuned_candidate
 
 _PRECISION: Final = "inference_precision"
-_NARROW: Final = {"openvino": _PRECISION, "native": "multiply_in"}
+NARROW_OPTIONS: Final = {"openvino": _PRECISION, "native": "multiply_in"}
 """Options of toolchains by which they multiply float32 as bfloat16."""
 _BF16: Final = frozenset({"avx512bf16", "amx-bf16", "bf16"})
 """Features of CPUs on which OpenVINO's default precision is bfloat16."""
@@ -40,7 +47,7 @@ def baseline_targets(
         UsageError: There is no target, or one names no toolchain.
     """
     if targets is None:
-        chosen = [Target.for_toolchain(status.name) for status in installed_toolchains()]
+        chosen = [Target.for_toolchain(name) for name in cpu_toolchains()]
     else:
         listed = [targets] if isinstance(targets, Target | str) else targets
         chosen = [item if isinstance(item, Target) else Target.of_text(item) for item in listed]
@@ -69,7 +76,7 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
     for target in targets:
         refusal, status = "", Status.UNAVAILABLE
         try:
-            toolchain(str(target.toolchain))
+            toolchain_for(target)
         except MissingToolchainError as error:
             refusal = f"{error.problem} ({error.help})" if error.help else error.problem
         if target.toolchain == REFERENCE and not is_quick and len(targets) > 1:
@@ -85,7 +92,7 @@ def default_precision_entrants(workload: Workload, targets: Sequence[Target]) ->
     On a CPU with bfloat16 instructions its default is bfloat16, 1.7 to 2.5 times as fast as float32; whoever
     compares with OpenVINO as it comes compares with this. Native in the same precision stands beside it.
     """
-    if error_bound(workload.module) is None or not _has_bf16():
+    if error_bound(workload.module) is None or not has_bfloat16():
         return []
     usable = {status.name for status in usable_toolchains()}
     return [
@@ -94,13 +101,15 @@ def default_precision_entrants(workload: Workload, targets: Sequence[Target]) ->
             MeasureInput(workload, narrow, WHOLE),
         )
         for target in targets
-        for option in (_NARROW.get(str(target.toolchain)),)
+        for option in (NARROW_OPTIONS.get(str(target.toolchain)),)
+        if target.kind == DeviceType.CPU.kind
         if option is not None and target.toolchain in usable and not target.option(option)
         for narrow in (target.with_options(**{option: "bfloat16"}),)
     ]
 
 
-def _has_bf16() -> bool:
+def has_bfloat16() -> bool:
+    """Return whether this CPU has instructions for products of bfloat16 numbers."""
     try:
         return not _BF16.isdisjoint(Isa.host_without_compiler().features)
     except CompileError:  # no x86
@@ -108,17 +117,20 @@ def _has_bf16() -> bool:
 
 
 def _any_batch(workload: Workload, target: Target) -> list[Entrant]:
-    """Return native with code that reads the size of the batch, beside native with code for a few sizes.
+    """Return native with the form of code for batches that it does not have by default.
 
-    The former runs any size at once, the latter has code for exactly the sizes that are met most often: which
-    one is faster depends on the model and on the sizes.
+    There is code that reads the size of the batch, and code for a few sizes. The former runs any size at
+    once, the latter has code for exactly the sizes that are met most often: which one is faster depends on
+    the model and on the sizes.
     """
-    if target.toolchain != Native.name or target.option("batches") is not None:
+    is_for_cpus = target.kind == DeviceType.CPU.kind
+    if not is_for_cpus or target.toolchain != Native.name or target.option("batches") is not None:
         return []
     if not _has_any_batch(workload.module):
         return []
-    any_size = target.with_options(batches=ANY_SIZE)
-    return [Entrant(whole_name(any_size), MeasureInput(workload, any_size, WHOLE))]
+    operators = (node.name for node in post_order(workload.module["main"]) if isinstance(node, Op))
+    other = target.with_options(batches=USUAL_SIZES_TEXT if prefers_any_size(operators) else ANY_SIZE)
+    return [Entrant(whole_name(other), MeasureInput(workload, other, WHOLE))]
 
 
 def _has_any_batch(module: IRModule) -> bool:
@@ -144,13 +156,17 @@ def _optimized(workload: Workload, target: Target) -> list[Entrant]:
 def whole_name(target: Target) -> str:
     """Return the name of the whole-program candidate of a target: its toolchain and its options."""
     options = " ".join(f"{key}={value}" for key, value in target.options)
-    return f"{target.toolchain} {options}".strip()
+    return f"{target.toolchain_text} {options}".strip()
 
 
 def engines(targets: Sequence[Target]) -> list[Target]:
     """Return the targets that partitions can run on; the reference is always the fallback."""
-    usable = {status.name for status in usable_toolchains()} - {REFERENCE}
-    return [target for target in targets if target.toolchain in usable]
+    return [
+        target
+        for target in targets
+        if target.toolchain not in {None, REFERENCE}
+        and isinstance(availability_on(str(target.toolchain), target.kind), Available)
+    ]
 
 
 def without_slower(targets: Sequence[Target], seconds: Callable[[Target], float]) -> list[Target]:

@@ -82,8 +82,9 @@ def measure_convolution_layers(kernels: Iterable[Kernel]) -> tuple[ConvolutionLa
 def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str, Array]]:
     target = Target(source.target)
     algorithms = ConvolutionAlgorithms.parse(target.option("convolutions", ConvolutionAlgorithm.AUTO.value))
-    costs = costs_of(target)
-    for expr in post_order(simplified(source_function(source), source_context(source))):
+    function = simplified(source_function(source), source_context(source))
+    costs = costs_of(target, function)
+    for expr in post_order(function):
         shape = transformable_shape(expr) if isinstance(expr, Call) else None
         weight = expr.args[1] if shape is not None and isinstance(expr, Call) else None
         if shape is not None and isinstance(weight, Constant):

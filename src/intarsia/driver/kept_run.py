@@ -14,6 +14,7 @@ from intarsia.measure.measure_input import Workload
 from intarsia.report.explanation import Explanation
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError
+from intarsia.support.json_text import parse_json_text
 from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.support.version import VERSION
 from intarsia.target import Host, Target
@@ -57,7 +58,7 @@ class KeptRun:
             ValueError: The text is damaged, or of another version.
         """
         try:
-            document = json.loads(text)
+            document = parse_json_text(text)
             candidates = from_plain(_Candidates, document, "it").candidates
             plan = Plan.from_json(document["plan"], _WHERE)
             rows = tuple(map(ScheduleRow.from_json, document["schedules"]))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from intarsia.ir import Call, Constant, IRModule, TensorType, post_order
 from intarsia.measure.work import work_of
-from intarsia.native.bandwidth import measured_bandwidth
+from intarsia.native.host_rates import host_bandwidth, host_peak
 from intarsia.native.least_work import least_multiply_adds
 from intarsia.native.machine.isa import Isa
-from intarsia.native.peak import measured_peak
 from intarsia.op.work import multiply_adds
 
 _LEAST_PRODUCTS: Final = 1e8
@@ -75,10 +73,11 @@ def machine_bound(mod: IRModule, threads: int) -> MachineBound:
     streams = sum(weights) > _UNCACHED * kept
     if sum(products) < _LEAST_PRODUCTS and not streams:
         return MachineBound(0.0)
-    seconds = [2 * count / _peak(threads) for count in products]
+    peak = host_peak(Isa.host(), threads)
+    seconds = [2 * count / peak for count in products]
     if not streams:
         return MachineBound(sum(seconds))
-    bandwidth = _bandwidth(threads)
+    bandwidth = host_bandwidth(Isa.host(), threads)
     slower = sum(max(item, size / bandwidth) for item, size in zip(seconds, weights, strict=True))
     return MachineBound(max(sum(seconds), slower - kept / bandwidth))
 
@@ -94,13 +93,3 @@ def _is_static(call: Call) -> bool:
 
 def _cached_bytes() -> int:
     return Isa.host().caches.third
-
-
-@cache
-def _bandwidth(threads: int) -> float:
-    return measured_bandwidth(Isa.host(), threads)
-
-
-@cache
-def _peak(threads: int) -> float:
-    return measured_peak(Isa.host(), threads)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
 
-from intarsia.driver.baselines import engines, whole_name
+from intarsia.driver.baselines import NARROW_OPTIONS, engines, has_bfloat16, whole_name
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.inputs import random_inputs
@@ -21,17 +21,18 @@ from intarsia.target import Target
 from intarsia.transform import Pass
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.passes import TuneQuantization
-from intarsia.tune.passes.tune_quantization import ALL
 from intarsia.tune.quantise.calibrate_quantization import calibrate, with_scales
 from intarsia.tune.quantise.calibration_inputs import CalibrationInputs, calibration_of, read_calibration
 from intarsia.tune.quantise.calibration_record import CalibrationRecord
-from intarsia.tune.quantise.layer_choice import LayerChoice, choose_layers
+from intarsia.tune.quantise.layer_choice import LayerSearch
 from intarsia.tune.quantise.layer_errors import layer_errors
 from intarsia.tune.quantise.layer_times import precision_problem
+from intarsia.tune.quantise.layer_types import ALL, ALL_INT8, LayerTypes
 from intarsia.tune.quantise.output_error import Metric, OutputError, Outputs, measure_error, metric_of
-from intarsia.tune.quantise.precision_problem import PrecisionProblem
 from intarsia.tune.quantise.program_runner import running_program
+from intarsia.tune.quantise.program_times import program_times
 from intarsia.tune.quantise.quantised import in_integers, simplified_program
+from intarsia.tune.quantise.rewrites import Rewrites, possible_rewrites
 from intarsia.tune.tuned_candidate import tuned_candidate
 
 Array = npt.NDArray[Any]
@@ -40,17 +41,26 @@ CalibrationArgument: TypeAlias = str | PathLike[str] | Mapping[str, Array]
 
 RANDOM: Final = "random"
 _RANDOM_SETS: Final = 8
-_FRONT: Final = (2.0, 4.0)
-"""Fractions of the largest error that programs of the front have, as divisors: 6 and 12 dB less."""
+_FRONT: Final = (2.0, 4.0, 8.0)
+"""Fractions of the largest error that programs of the front have, as divisors: 6, 12 and 18 dB less."""
+
+_SEARCH_SECONDS: Final = 15.0
+"""Time for proposals for each budget and toolchain after the first ones."""
 
 _SENSITIVITY_SETS: Final = 2
 """Input sets on which the error of each layer alone is measured: one run for each layer and set."""
 
 TIMED_TOOLCHAINS: Final = ("openvino", "onnxruntime")
-"""Toolchains that layers are timed on; native takes seconds to compile each of them."""
+"""Toolchains that layers are timed on."""
+
+_ELSE_TIMED: Final = "native"
+"""Toolchain that layers are timed on without those: it takes seconds to compile each layer."""
 
 _METHODS: Final = ("minmax", "mse")
 """Calibrators that are tried; that with the least error on the calibration inputs is used."""
+
+_WORTH: Final = 0.95
+"""Ratio of errors with and without a rewrite below which it is used: less is chance of the inputs."""
 
 _ENGINES_DIFFER: Final = 1.5
 """Factor of the measured error for the bound of a program that was accepted by its metric.
@@ -170,22 +180,22 @@ def prepare_quantisation(
     if annotated is simplified:
         note("nothing to quantise: the model has no convolution or product with constant weights")
         return Quantisation((), held_back.inputs[0], tuple(notes))
-    method, record = _calibrate(simplified, annotated, used)
+    calibrated = _calibrate(simplified, used)
     expected = _results(simplified, held_back)
 
-    def measure(layers: frozenset[int]) -> OutputError:
-        with running_program(in_integers(simplified, record, sorted(layers), method)) as run:
+    def measure(layers: LayerTypes) -> OutputError:
+        with running_program(calibrated.in_integers(layers)) as run:
             return measure_error(run, held_back, expected, budget.measured_metric)
 
-    error = measure(frozenset())
+    error = measure(ALL_INT8)
     is_allowed = budget.allows(error)
     sets = f"{len(held_back.inputs)} input sets of {data.source}"
-    note(_error_text(error, budget, f"{sets} ({len(used.inputs)} used to calibrate, {method})"))
+    note(_error_text(error, budget, f"{sets} ({len(used.inputs)} used to calibrate, {calibrated.text})"))
     offered = [(ALL, error)] if is_allowed else []
     if front or not is_allowed:
-        search = _LayerSearch(with_scales(annotated, record, method), used, budget, error, measure)
+        search = _LayerSearch(calibrated, used, budget, error, measure)
         offered += search.choices(engines(targets), front=front, note=note)
-    return Quantisation(_passes(offered, budget, record, method), held_back.inputs[0], tuple(notes))
+    return Quantisation(_passes(offered, budget, calibrated), held_back.inputs[0], tuple(notes))
 
 
 def _error_text(error: OutputError, budget: ErrorBudget, sets: str) -> str:
@@ -196,62 +206,107 @@ def _error_text(error: OutputError, budget: ErrorBudget, sets: str) -> str:
 
 
 def _passes(
-    offered: Sequence[tuple[str, OutputError]], budget: ErrorBudget, record: CalibrationRecord, method: str
+    offered: Sequence[tuple[str, OutputError]], budget: ErrorBudget, calibrated: _Calibrated
 ) -> tuple[Pass, ...]:
     """Return the pass that decides between sets of layers; none without a set.
 
     Args:
         offered: Sets of layers as text, with their errors.
         budget: Limits of the error.
-        record: Calibrated ranges.
-        method: Name of the calibrator.
+        calibrated: Program with its calibration.
     """
     if not offered:
         return ()
     bound = max(budget.bound(error) for _, error in offered)
     layers = tuple(dict.fromkeys(text for text, _ in offered))
-    return (TuneQuantization(tolerance=bound, record=record.text, method=method, layers=layers),)
+    record, method, rewrites = calibrated.record.text, calibrated.method, calibrated.rewrites
+    return (
+        TuneQuantization(
+            tolerance=bound,
+            record=record,
+            method=method,
+            layers=layers,
+            equalizes=rewrites.equalizes,
+            smoothing=rewrites.smoothing,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calibrated:
+    """A program with its calibration.
+
+    Attributes:
+        program: Program after its rewrites.
+        rewrites: Rewrites of the simplified program.
+        method: Name of the calibrator.
+        record: Ranges of the values.
+    """
+
+    program: IRModule
+    rewrites: Rewrites
+    method: str
+    record: CalibrationRecord
+
+    @property
+    def annotated(self) -> IRModule:
+        """The program with calibrated annotations of all layers."""
+        return with_scales(AnnotateQuantization()(self.program), self.record, self.method)
+
+    @property
+    def text(self) -> str:
+        """The calibrator and the rewrites."""
+        return ", ".join(filter(None, (self.method, self.rewrites.description)))
+
+    def in_integers(self, layers: LayerTypes) -> IRModule:
+        """Return the program with layers in narrower types."""
+        return in_integers(self.program, self.record, layers, self.method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LayerSearch:
-    """The search for layers to compute in integers.
+    """The search for layers to compute in integers or bfloat16.
 
     Attributes:
-        calibrated: Program with calibrated annotations of all layers.
+        calibrated: The program.
         data: Calibration inputs.
         budget: Limits of the error.
         error: Error with all layers in integers.
-        measure: Function that measures the error of a program with some layers in integers.
+        measure: Function that measures the error of a program with some layers in narrower types.
     """
 
-    calibrated: IRModule
+    calibrated: _Calibrated
     data: CalibrationInputs
     budget: ErrorBudget
     error: OutputError
-    measure: Callable[[frozenset[int]], OutputError]
+    measure: Callable[[LayerTypes], OutputError]
 
     def choices(
         self, targets: Sequence[Target], *, front: bool, note: Callable[[str], object]
     ) -> list[tuple[str, OutputError]]:
         """Return sets of layers as text, with their errors, for each toolchain that layers are timed on."""
-        timed = [name for name in TIMED_TOOLCHAINS if name in {target.toolchain for target in targets}]
+        names = {target.toolchain for target in targets}
+        others = [_ELSE_TIMED] if _ELSE_TIMED in names else []
+        timed: list[str] = [name for name in TIMED_TOOLCHAINS if name in names] or others
         if not timed:
             return []
-        errors = layer_errors(self.calibrated, self.data.inputs[:_SENSITIVITY_SETS])
+        sets, annotated = self.data.inputs[:_SENSITIVITY_SETS], self.calibrated.annotated
+        errors = layer_errors(annotated, sets, with_bfloat16=has_bfloat16())
+        count = len(errors.int8)
         choices: list[tuple[str, OutputError]] = []
-        for toolchain in timed:
+        for target in (target for target in targets if target.toolchain in timed):
             try:
-                problem = precision_problem(self.calibrated, errors, toolchain)
-                chosen = [self._choice(problem, budget) for budget in self._budgets(front=front)]
+                problem = precision_problem(annotated, errors, target)
+                search = LayerSearch(problem, self.measure, self._race(target), seconds=_SEARCH_SECONDS)
+                chosen = [search.best(budget, self._allows(budget)) for budget in self._budgets(front=front)]
             except IntarsiaError as error:
-                note(f"layers were not chosen by their times on {toolchain}: {error.problem}")
+                note(f"layers were not chosen by their times on {target.toolchain}: {error.problem}")
                 continue
             for choice in chosen:
-                if choice is not None and len(choice.layers) < len(errors):
-                    text = f"int8 in {len(choice.layers)} of {len(errors)} layers, by times on {toolchain}"
+                if choice is not None and len(choice.layers.int8) < count:
+                    text = f"{choice.layers.description} of {count}, by times on {target.toolchain}"
                     note(f"{text}: error {choice.error.relative:.3g} ({choice.error.decibels:.1f} dB)")
-                    choices.append((" ".join(map(str, sorted(choice.layers))), choice.error))
+                    choices.append((choice.layers.text, choice.error))
         return choices
 
     def _budgets(self, *, front: bool) -> list[float]:
@@ -261,11 +316,13 @@ class _LayerSearch:
         first = [] if self.budget.allows(self.error) else [start]
         return [*first, *(start / part for part in _FRONT)] if front else first
 
-    def _choice(self, problem: PrecisionProblem, budget: float) -> LayerChoice | None:
-        def is_allowed(error: OutputError) -> bool:
-            return self.budget.allows(error) and error.relative <= budget
+    def _allows(self, budget: float) -> Callable[[OutputError], bool]:
+        return lambda error: self.budget.allows(error) and error.relative <= budget
 
-        return choose_layers(problem, budget, self.measure, is_allowed)
+    def _race(self, target: Target) -> Callable[[Sequence[LayerTypes]], Sequence[float]]:
+        """Return the function that times programs on a target."""
+        inputs, in_integers_of = self.data.inputs[0], self.calibrated.in_integers
+        return lambda programs: program_times(list(map(in_integers_of, programs)), target, inputs)
 
 
 def quantised_entrants(
@@ -289,6 +346,8 @@ def quantised_entrants(
         for target in engines(targets)
         for decisions in offered
         for name, decision in decisions.items()
+        # Others have no kernels for tensors of bfloat16, and would be listed as failures.
+        if "bfloat16" not in name or target.toolchain in NARROW_OPTIONS
     ]
 
 
@@ -302,19 +361,36 @@ def _read(module: IRModule, calibration: CalibrationArgument, seed: int) -> Cali
     return read_calibration(Path(calibration), main)
 
 
-def _calibrate(
-    simplified: IRModule, annotated: IRModule, data: CalibrationInputs
-) -> tuple[str, CalibrationRecord]:
-    """Return the calibrator with the least error on the calibration inputs, and its ranges."""
+def _calibrate(simplified: IRModule, data: CalibrationInputs) -> _Calibrated:
+    """Return the program with the calibrator and rewrites of the least error on the calibration inputs.
+
+    Calibrators are tried without rewrites, and rewrites with the best calibrator.
+    """
     expected = _results(simplified, data)
-    tried: list[tuple[float, str, CalibrationRecord]] = []
-    for method in _METHODS:
-        # Read from its text, as workers do: means have fewer digits there.
-        record = CalibrationRecord.from_text(calibrate(annotated, data.inputs, method).text)
-        with running_program(in_integers(simplified, record, (), method)) as run:
-            tried.append((measure_error(run, data, expected, None).relative, method, record))
-    _, method, record = min(tried, key=lambda item: item[0])
-    return method, record
+
+    def error_of(calibrated: _Calibrated) -> float:
+        with running_program(calibrated.in_integers(ALL_INT8)) as run:
+            return measure_error(run, data, expected, None).relative
+
+    plain = [_calibrated(simplified, Rewrites(), data, method) for method in _METHODS]
+    tried = [(error_of(calibrated), calibrated) for calibrated in plain]
+    least, best = min(tried, key=lambda item: item[0])
+    rewritten = [
+        (error_of(calibrated), calibrated)
+        for rewrites in possible_rewrites(simplified, data.inputs)
+        for calibrated in (_calibrated(simplified, rewrites, data, best.method),)
+    ]
+    worth = [item for item in rewritten if item[0] < _WORTH * least]
+    return min(worth, key=lambda item: item[0], default=(least, best))[1]
+
+
+def _calibrated(
+    simplified: IRModule, rewrites: Rewrites, data: CalibrationInputs, method: str
+) -> _Calibrated:
+    program = rewrites.apply(simplified)
+    # Read from its text, as workers do: means have fewer digits there.
+    text = calibrate(AnnotateQuantization()(program), data.inputs, method).text
+    return _Calibrated(program, rewrites, method, CalibrationRecord.from_text(text))
 
 
 def _results(program: IRModule, data: CalibrationInputs) -> list[Outputs]:

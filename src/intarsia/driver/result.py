@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
+from intarsia.driver.precision_front import FrontPoint, SavedFront, save_front
 from intarsia.driver.result_table import html_table
 from intarsia.driver.stream_search.stream_record import StreamRecord
 from intarsia.report.explanation import Explanation
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
+from intarsia.support.errors import UsageError
 from intarsia.support.plain_record import to_plain
 from intarsia.support.units import duration_text
 from intarsia.target import Host
@@ -43,6 +46,8 @@ class TuneResult:
         finished_at: Unix time in seconds of the earlier run that this result repeats, or None. The winner
             was built again and verified, but nothing was measured.
         streams: Programs in pools under load, the chosen one first; none for the objective "latency".
+        front: Programs of which no other is both faster and more exact, the fastest first; none unless it was
+            requested.
     """
 
     model: str
@@ -59,6 +64,7 @@ class TuneResult:
     schedules: tuple[ScheduleRow, ...] = ()
     finished_at: float | None = None
     streams: tuple[StreamRecord, ...] = ()
+    front: tuple[FrontPoint, ...] = ()
 
     @property
     def chosen(self) -> CandidateRecord:
@@ -86,6 +92,22 @@ class TuneResult:
             OutputError: The artifact cannot be written.
         """
         self.executable.save(path, self_test=self.self_test, explanation=self.explanation.to_text())
+
+    def save_front(self, folder: str | os.PathLike[str], errors: Sequence[float] = ()) -> SavedFront:
+        """Save the programs of the front in a folder, with a list (JSON) and a picture (SVG) of its points.
+
+        Args:
+            folder: Folder for the files.
+            errors: Largest errors: only the fastest program within each is saved; all if empty.
+
+        Raises:
+            UsageError: The run had no front, or Matplotlib is not installed.
+            CompileError: A program cannot be built again.
+            OutputError: A file cannot be written.
+        """
+        if not self.front:
+            raise UsageError("the run has no front", help="tune with front=True")
+        return save_front(self.front, folder, self.model, self.self_test, errors)
 
     def explain(self) -> str:
         """Return a few sentences: the winner, its lead, and the outcome of each other candidate."""
@@ -127,6 +149,7 @@ class TuneResult:
             "candidates": [record.to_json() for record in self.candidates],
             "schedules": [row.to_json() for row in self.schedules],
             "streams": [record.to_json() for record in self.streams],
+            "front": [point.to_json() for point in self.front],
             "search": to_plain(self.explanation.search),
             "losses": to_plain(self.explanation.losses),
             "reference": self.reference,

@@ -29,6 +29,7 @@ class RunSettings:
         proves: Whether the search goes on until nothing is left to try, however little is expected of it.
         schedule_seconds: Seconds of a requested search of schedules, which come on top of `seconds`.
         dynamic: Mode of specializing the program for sizes of symbolic dimensions.
+        front: Whether the result has the front of latency and error, for which candidates are raced anew.
     """
 
     workload: Workload
@@ -42,6 +43,7 @@ class RunSettings:
     proves: bool = False
     schedule_seconds: float = 0.0
     dynamic: DynamicMode = DynamicMode.EAGER
+    front: bool = False
 
     @property
     def most_trials(self) -> float:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from intarsia.ir import DimRange, Function, IRModule, SymbolicDim, TensorType, dim_ranges, with_dim_ranges
 from intarsia.measure.sizes import DimSizes, SizeSample, choose_samples, default_sizes
 from intarsia.measure.sizes.dim_sizes import SizesArgument
+from intarsia.measure.sizes.summed_dims import sum_range, summed_dims, with_sums
 from intarsia.passes import bind_sizes, name_dims
 from intarsia.runtime.plan import PlanVariant
 from intarsia.support.errors import UsageError
@@ -39,6 +40,8 @@ def sized_program(
 ) -> SizedProgram:
     """Give each symbolic dimension of @main's parameters a range, and choose samples.
 
+    A dimension that is named as a sum of others, such as "past + new", has the sum of their sizes.
+
     Args:
         mod: The program.
         given: Sizes that the user gives for dimensions, by name.
@@ -53,6 +56,7 @@ def sized_program(
     """
     sizes = {name: DimSizes.read(name, value) for name, value in given.items()}
     mod = name_dims(mod)
+    sums = {name: parts for name, parts in summed_dims(mod["main"]).items() if name not in sizes}
     declared = {name: DimSizes(item) for name, item in dim_ranges(mod["main"]).items()}
     usual = {name: declared.get(name, item) for name, item in default_sizes(mod["main"]).items()}
     if unknown := next((name for name in sizes if name not in usual), None):
@@ -67,13 +71,18 @@ def sized_program(
             raise UsageError(f"an input has {name}={size}, expected {sizes[name].range} as --shape says")
         if name in measured and name not in sizes:
             sizes[name] = DimSizes(DimRange(size, size))
-    assumed = {name: item for name, item in usual.items() if name not in sizes | declared}
+    sums = {name: parts for name, parts in sums.items() if name not in measured}
+    assumed = {name: item for name, item in usual.items() if name not in sizes | declared | sums}
     if assumed:
         words = ", ".join(f"{name}={_words(item)}" for name, item in assumed.items())
         on_note(f"the model has symbolic dimensions without sizes: tuned for {words}; --shape gives others")
-    sizes = {name: sizes.get(name, item) for name, item in usual.items()}
-    mod = bind_sizes(mod, {name: item.range.low for name, item in sizes.items() if item.is_fixed})
-    sizes = {name: item for name, item in sizes.items() if not item.is_fixed}
+    sizes = {name: sizes.get(name, item) for name, item in usual.items() if name not in sums}
+    ranges = {name: item.range for name, item in sizes.items()}
+    ranges |= {name: sum_range(parts, ranges) for name, parts in sums.items()}
+    fixed = {name: item.low for name, item in ranges.items() if item.low == item.high}
+    mod = bind_sizes(mod, fixed)
+    sizes = {name: item for name, item in sizes.items() if name not in fixed}
+    sums = {name: parts for name, parts in sums.items() if name not in fixed}
     samples = choose_samples(sizes)
     # Given arrays have sizes of their own, which come first.
     usual_sizes = {name: size for name, size in (shown | measured).items() if name in sizes}
@@ -81,7 +90,8 @@ def sized_program(
         is_named = samples[0].is_named or usual_sizes.keys() == sizes.keys()
         first = SizeSample({**samples[0].sizes, **usual_sizes}, samples[0].weight, is_named)
         samples = (first, *(sample for sample in samples[1:] if sample.key != first.key))
-    return SizedProgram(with_dim_ranges(mod, {name: item.range for name, item in sizes.items()}), samples)
+    left = {name: item for name, item in ranges.items() if name not in fixed}
+    return SizedProgram(with_dim_ranges(mod, left), with_sums(samples, sums, fixed))
 
 
 def with_variants(samples: Sequence[SizeSample], variants: Sequence[PlanVariant]) -> tuple[SizeSample, ...]:

@@ -109,8 +109,9 @@ def tune(
             from half of the sets, errors are measured on the others. An array `labels` has the right classes.
         max_drop: Largest allowed drop of the metric of a program in integers, on the sets held back.
         metric: "top-1", "cosine", or a function of the outputs, those of float32, and labels or None.
-        front: Whether programs with some layers in float32 take part also where all may be in integers: half
-            and a quarter of the error, at more time.
+        front: Whether the result has the front: programs of which no other is both faster and more exact.
+            With calibration inputs, programs with some layers in float32 or bfloat16 take part also where all
+            may be in integers: a half, a quarter and an eighth of the error, at more time.
         pipeline: Name of a pipeline of tuning passes; "default_tuning" if
             neither this nor `passes` is given.
         passes: Tuning passes, or their names, in place of a pipeline; an empty list for none.

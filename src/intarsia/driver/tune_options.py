@@ -60,7 +60,8 @@ class TuneOptions:
         calibration: Input sets to quantise by, or None.
         max_drop: Largest allowed drop of the metric, or None.
         metric: Name of the metric, or a function.
-        front: Whether programs with some layers in float32 take part in any case.
+        front: Whether the result has the front of latency and error, and programs with some layers in wider
+            types take part in any case.
         pipeline: Name of a pipeline of tuning passes, or None.
         passes: Tuning passes in place of a pipeline, or None.
         schedules: Whether schedules are searched; None to search where it can pay.

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.build import build
@@ -17,6 +17,7 @@ from intarsia.driver.finished_runs import FinishedRuns
 from intarsia.driver.kept_run import KeptRun
 from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
+from intarsia.driver.precision_front import front_of
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.quantisation import quantised_entrants
 from intarsia.driver.relatives import relative_entrant
@@ -34,6 +35,7 @@ from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.sized_trials import sized_trials
 from intarsia.measure.measure_progress import MeasureProgress
 from intarsia.measure.measurer import Measurer
+from intarsia.measure.sizes.tried_ranges import tried_ranges_text
 from intarsia.measure.testbed import EarlyBuilder, Testbed
 from intarsia.measure.work import random_text
 from intarsia.report.run_records import RunRequest
@@ -45,15 +47,34 @@ from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.toolchain.native.toolchain import Native
 from intarsia.transform import PassContext
-from intarsia.tune.contest.contest import EXACT, FINAL, Contest
+from intarsia.tune.contest.contest import EXACT, FINAL, HOPELESS, Contest
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.run_control import Skipped
 
-SEARCH_SHARE = 0.6
-"""Share of the time for the search that is left after each toolchain alone; the race has the rest."""
+SEARCH_SHARE: Final = 0.6
+"""Least share of the time for the search that is left after each toolchain alone; the race needs the rest at
+most."""
+
+RACE_ROUNDS: Final = 30
+"""Rounds that a race is expected to take: fewer show a difference of 3 %."""
+
+LEAST_REPEAT_SECONDS: Final = 0.01
+"""Least seconds of a repeat in a race, in which fast programs run many times."""
 
 SPECIALIZING_SEARCH_SHARE: Final = 0.3
 """That share where named sizes get variants, which gain more."""
+
+
+def expected_race_seconds(contest: Contest) -> float:
+    """Return the seconds that a race of the candidates so far and of one more like the fastest may take.
+
+    Args:
+        contest: Contest in which the baselines were measured.
+    """
+    costs = [result.cost for result in contest.results().values() if math.isfinite(result.cost)]
+    fastest = min(costs, default=math.inf)
+    racing = [*(cost for cost in costs if cost <= HOPELESS * fastest), fastest]
+    return RACE_ROUNDS * sum(max(cost, LEAST_REPEAT_SECONDS) for cost in racing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +111,8 @@ class TuneRun:
             DatabaseError: A measurement cannot be stored.
         """
         self.callbacks.on_progress(Progress(TuneStage.REFERENCE))
-        repeated = self._repeat_finished(start)
+        # A finished run has records of its candidates, but not the programs of a front.
+        repeated = None if self.settings.front else self._repeat_finished(start)
         if repeated is not None:
             return repeated
         entrants = self._first_entrants()
@@ -177,8 +199,10 @@ class TuneRun:
             return 0.0
         left = self._seconds_left(contest)
         schedules = min(self.settings.schedule_seconds, left)
-        share = SPECIALIZING_SEARCH_SHARE if self.settings.specializes else SEARCH_SHARE
-        return schedules + share * (left - schedules)
+        rest = left - schedules
+        if self.settings.specializes:
+            return schedules + SPECIALIZING_SEARCH_SHARE * rest
+        return schedules + max(SEARCH_SHARE * rest, rest - expected_race_seconds(contest))
 
     def _measurer(self, earlier: float = 0.0) -> Measurer:
         return Measurer(
@@ -214,6 +238,7 @@ class TuneRun:
             self._report_measured,
             self._report_race,
             random_text(self.settings.workload.module),
+            tried_ranges_text(self.settings.workload.module),
             EXACT if self.settings.proves else FINAL,
         )
         contest.enter(entrants)
@@ -279,7 +304,8 @@ class TuneRun:
             explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes, facts),
             () if pipeline is None else pipeline.schedules,
         )
-        return self._result(executable, run, folder.gate(), arrays, start)
+        front = front_of(contest.entrants, records) if self.settings.front else ()
+        return replace(self._result(executable, run, folder.gate(), arrays, start), front=front)
 
     def _result(
         self,

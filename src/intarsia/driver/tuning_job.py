@@ -182,6 +182,7 @@ class TuningJob:
             proves=options.until_proven,
             schedule_seconds=share,
             dynamic=options.mode,
+            front=options.front,
         )
 
 

@@ -23,6 +23,7 @@ from intarsia.ir.types import (
     TensorType,
     TupleType,
 )
+from intarsia.support.json_text import parse_json_text
 from intarsia.target import VirtualDevice
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,7 +47,7 @@ def name_of(text: str) -> str:
     Raises:
         ValueError: The quoted text has an unknown escape or a line break.
     """
-    return str(json.loads(text)) if text.startswith('"') else text
+    return str(parse_json_text(text)) if text.startswith('"') else text
 
 
 def op_text(op: Op) -> str:
@@ -69,7 +70,7 @@ def span_of(text: str) -> Span:
     Raises:
         ValueError: It is not two or three strings.
     """
-    parts = json.loads(f"[{text.removeprefix('@span(').removesuffix(')')}]")
+    parts = parse_json_text(f"[{text.removeprefix('@span(').removesuffix(')')}]")
     if not 2 <= len(parts) <= 3 or not all(isinstance(part, str) for part in parts):
         raise ValueError("expected two or three strings")
     return Span(parts[1], parts[0], *parts[2:])
@@ -159,7 +160,7 @@ def _dims_of(text: str) -> tuple[Dim, ...]:
         if number:
             dims.append(int(number))
         else:
-            dims.append(ANY if name == "?" else SymbolicDim(name or json.loads(quoted)))
+            dims.append(ANY if name == "?" else SymbolicDim(name or parse_json_text(quoted)))
         position = match.end()
     return tuple(dims)
 

@@ -14,6 +14,9 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
     Barrier,
     Block,
     Buffer,
@@ -25,6 +28,7 @@ from intarsia.ir.prim_func import (
     Literal,
     Load,
     LoopVar,
+    Mma,
     PrimFunc,
     Scalar,
     Statement,
@@ -148,6 +152,28 @@ class LoopBuilder(ValueBuilder):
     def loop_barrier(self, _: Children) -> Barrier:
         """`barrier;`."""
         return Barrier()
+
+    def loop_copy(self, children: Children) -> AsyncCopy:
+        """`async copy row[t] = x[b, t] width 4 valid n;`."""
+        written, source, width, valid = children
+        return AsyncCopy(written, source, int(width), valid)
+
+    def loop_commit(self, _: Children) -> AsyncCommit:
+        """`async commit;`."""
+        return AsyncCommit()
+
+    def loop_wait(self, children: Children) -> AsyncWait:
+        """`async wait 1;`."""
+        return AsyncWait(int(children[0]))
+
+    def loop_mma(self, children: Children) -> Mma:
+        """`mma sums[0] += left[i, k] * right[k, j];`, with `transposed` behind it or not."""
+        sums, _, left, right, transposed = children
+        return Mma(sums, left, right, transposed is not None)
+
+    def loop_element(self, children: Children) -> Load:
+        """`x[i, j]` as a place in memory."""
+        return self.loop_load(children)
 
     # Scalars
 

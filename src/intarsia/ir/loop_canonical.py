@@ -14,7 +14,11 @@ from typing import assert_never
 from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
+    AnyKernelStatement,
     Arith,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
     Barrier,
     Block,
     Buffer,
@@ -22,10 +26,12 @@ from intarsia.ir.prim_func import (
     For,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
     MemoryScope,
+    Mma,
     PrimFunc,
     Scalar,
     Statement,
@@ -97,10 +103,27 @@ def _entered(statement: Statement, numbers: _Numbers) -> Iterator[Entry]:
             yield ("alloc", *_shape(statement.buffer))
         case IfThenElse():
             yield ("if",)
-        case Barrier():
-            yield ("barrier",)
+        case KernelStatement():
+            yield _kernel_entry(statement, numbers)
         case Block():
             raise AssertionError("blocks are looked through")
+        case _:
+            assert_never(statement)
+
+
+def _kernel_entry(statement: AnyKernelStatement, numbers: _Numbers) -> Entry:
+    match statement:
+        case Barrier():
+            return ("barrier",)
+        case AsyncCopy(target=target, width=width):
+            is_ragged = ("ragged",) if statement.valid is not None else ()
+            return ("copy", numbers.of(target.buffer), len(target.indices), width, *is_ragged)
+        case AsyncCommit():
+            return ("commit",)
+        case AsyncWait():
+            return ("wait", statement.pending)
+        case Mma():
+            return ("mma", statement.is_right_transposed)
         case _:
             assert_never(statement)
 

@@ -27,8 +27,12 @@ from intarsia.ir.loop_literal import loop_name_text, number_text
 from intarsia.ir.loop_walk import Event, operands, scalar_post_order, walk
 from intarsia.ir.prim_func import (
     Allocate,
+    AnyKernelStatement,
     Arith,
     ArithOp,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
     Barrier,
     Block,
     Buffer,
@@ -37,9 +41,11 @@ from intarsia.ir.prim_func import (
     ForKind,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
+    Mma,
     PrimFunc,
     Scalar,
     Statement,
@@ -105,12 +111,39 @@ def _head(statement: Statement) -> str:
             return f"alloc {_buffer_text(statement.buffer)} {{"
         case IfThenElse():
             return f"if {scalar_text(statement.cond)} {{"
-        case Barrier():
-            return "barrier;"
+        case KernelStatement():
+            return _kernel_head(statement)
         case Block():
             raise AssertionError("blocks are looked through")
         case _:
             assert_never(statement)
+
+
+def _mma_text(mma: Mma) -> str:
+    factors = f"{scalar_text(mma.left)} * {scalar_text(mma.right)}"
+    return f"mma {scalar_text(mma.sums)} += {factors}{' transposed' if mma.is_right_transposed else ''};"
+
+
+def _kernel_head(statement: AnyKernelStatement) -> str:
+    match statement:
+        case Barrier():
+            return "barrier;"
+        case AsyncCopy():
+            return _copy_text(statement)
+        case AsyncCommit():
+            return "async commit;"
+        case AsyncWait():
+            return f"async wait {statement.pending};"
+        case Mma():
+            return _mma_text(statement)
+        case _:
+            assert_never(statement)
+
+
+def _copy_text(copy: AsyncCopy) -> str:
+    valid = "" if copy.valid is None else f" valid {scalar_text(copy.valid)}"
+    written = scalar_text(copy.target)
+    return f"async copy {written} = {scalar_text(copy.source)} width {copy.width}{valid};"
 
 
 def _buffer_text(buffer: Buffer) -> str:

@@ -14,15 +14,18 @@ from intarsia.ir.dtype import DType
 from intarsia.ir.kernel_verify import KernelPosition
 from intarsia.ir.loop_literal import loop_name_text
 from intarsia.ir.loop_printer import HEAD
-from intarsia.ir.loop_walk import Event, operands, scalar_post_order, walk
+from intarsia.ir.loop_walk import Event, operands, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import (
     DEEPEST,
     Allocate,
+    AnyKernelStatement,
+    AsyncCopy,
     Buffer,
     Cast,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -106,13 +109,9 @@ def _is_extent(value: object) -> bool:
 def _own_complaints(statement: Statement, names: _Names) -> Iterator[str]:
     match statement:
         case Store():
-            yield from _access_complaints(statement.buffer, statement.indices, names)
-            for index in statement.indices:
-                yield from _scalar_complaints(index, names)
-            yield from _scalar_complaints(statement.value, names)
-            found, expected = scalar_dtype(statement.value), statement.buffer.dtype
-            if found not in (None, expected):
-                yield f"the value is {found}; expected {expected.value}, the type of the buffer"
+            yield from _store_complaints(statement, names)
+        case KernelStatement():
+            yield from _kernel_scalar_complaints(statement, names)
         case For():
             if not _is_extent(statement.extent):
                 yield f"the extent is {statement.extent}; expected a number from 0"
@@ -127,6 +126,25 @@ def _own_complaints(statement: Statement, names: _Names) -> Iterator[str]:
                 yield f"the condition is {scalar_dtype(statement.cond)}; expected bool"
 
 
+def _store_complaints(store: Store, names: _Names) -> Iterator[str]:
+    yield from _access_complaints(store.buffer, store.indices, names)
+    for index in store.indices:
+        yield from _scalar_complaints(index, names)
+    yield from _scalar_complaints(store.value, names)
+    dtype, expected = scalar_dtype(store.value), store.buffer.dtype
+    if dtype not in (None, expected):
+        yield f"the value is {dtype}; expected {expected.value}, the type of the buffer"
+
+
+def _kernel_scalar_complaints(statement: AnyKernelStatement, names: _Names) -> Iterator[str]:
+    for scalar in scalars(statement):
+        yield from _scalar_complaints(scalar, names)
+    if isinstance(statement, AsyncCopy):
+        yield from _access_complaints(statement.target.buffer, statement.target.indices, names)
+        if statement.valid is not None and scalar_dtype(statement.valid) not in (None, DType.INT64):
+            yield f"the number of valid elements is {scalar_dtype(statement.valid)}; expected int64"
+
+
 def _count_complaints(loop: For, names: _Names) -> Iterator[str]:
     if loop.count is None:
         return
@@ -134,8 +152,8 @@ def _count_complaints(loop: For, names: _Names) -> Iterator[str]:
     dtype = scalar_dtype(loop.count)
     if dtype not in (None, DType.INT64):
         yield f"the count is {dtype}; expected int64"
-    if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED):
-        yield f"a loop with a count is {loop.kind.value}; expected serial or parallel"
+    if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED, ForKind.VIRTUAL, ForKind.THREAD):
+        yield f"a loop with a count is {loop.kind.value}; expected serial, parallel or block"
 
 
 def _access_complaints(buffer: Buffer, indices: tuple[Scalar, ...], names: _Names) -> Iterator[str]:

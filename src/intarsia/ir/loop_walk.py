@@ -10,16 +10,18 @@ from typing import Final, NamedTuple, assert_never
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
-    Barrier,
+    AsyncCopy,
     Block,
     Buffer,
     Cast,
     For,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
+    Mma,
     Scalar,
     Statement,
     Store,
@@ -41,8 +43,8 @@ class Visit(NamedTuple):
     """A step of a walk.
 
     Attributes:
-        event: Whether the statement begins, ends, or its second branch begins. A Store or a Barrier
-            begins only.
+        event: Whether the statement begins, ends, or its second branch begins. A Store or a
+            KernelStatement begins only.
         statement: The statement, never a Block.
         number: Number of statements that begin before it; it distinguishes equal statements.
         depth: Number of enclosing statements.
@@ -69,7 +71,7 @@ def walk(body: Statement) -> Iterator[Visit]:
             continue
         yield Visit(Event.ENTER, statement, count, depth)
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 pass
             case For(body=inside) | Allocate(body=inside):
                 stack += [Visit(Event.LEAVE, statement, count, depth), (inside, depth + 1)]
@@ -92,10 +94,26 @@ def scalars(statement: Statement) -> tuple[Scalar, ...]:
             return (statement.cond,)
         case For():
             return () if statement.count is None else (statement.count,)
-        case Block() | Allocate() | Barrier():
+        case AsyncCopy():
+            valid = () if statement.valid is None else (statement.valid,)
+            return (*statement.target.indices, statement.source, *valid)
+        case Mma():
+            return (statement.sums, statement.left, statement.right)
+        case Block() | Allocate() | KernelStatement():
             return ()
         case _:
             assert_never(statement)
+
+
+def written_elements(statement: KernelStatement) -> tuple[Load, ...]:
+    """The elements of buffers that a statement of a GPU thread writes: the first one of each row."""
+    match statement:
+        case AsyncCopy():
+            return (statement.target,)
+        case Mma():
+            return (statement.sums,)
+        case _:
+            return ()
 
 
 def operands(scalar: Scalar) -> tuple[Scalar, ...]:

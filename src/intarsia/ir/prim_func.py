@@ -1,7 +1,8 @@
 """Loop functions and their language, declared on this page (DESIGN section 8).
 
     PrimFunc  = parameters (buffers), a statement, attributes
-    Statement = Block | For | Store | Allocate | IfThenElse | Barrier
+    Statement = Block | For | Store | Allocate | IfThenElse | KernelStatement
+    KernelStatement = Barrier | AsyncCopy | AsyncCommit | AsyncWait | Mma
     Scalar    = LoopVar | Literal | Load | Arith | Cast | Intrinsic
 
 A PrimFunc writes into buffers that its caller provides; it returns nothing. Everything here is immutable and
@@ -33,10 +34,9 @@ DEEPEST: Final = 64
 class ForKind(StrEnum):
     """How the iterations of a loop are carried out.
 
-    BLOCK and THREAD are those of a GPU kernel: a BLOCK loop stands inside no other loop, and its body is one
-    THREAD loop, with allocations in SHARED memory around it. The threads of a block run at the same time, in
-    any order between two barriers; blocks run in any order. Two threads that touch one element, at least one
-    of them writing, do so on different sides of a barrier of their block.
+    A GPU kernel is a BLOCK loop in no other loop, whose body is a THREAD loop, with allocations in SHARED
+    memory around it. Blocks run in any order, and so do their threads between two barriers: one is between
+    two accesses to an element by different threads, if one writes. A thread runs VIRTUAL iterations in turn.
     """
 
     SERIAL = "serial"
@@ -45,6 +45,7 @@ class ForKind(StrEnum):
     UNROLLED = "unrolled"
     BLOCK = "block"
     THREAD = "thread"
+    VIRTUAL = "virtual"
 
 
 class ArithOp(StrEnum):
@@ -285,16 +286,95 @@ class IfThenElse:
     otherwise: Statement | None = None
 
 
+class KernelStatement:
+    """A statement of a GPU thread that holds no other statement."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(KernelStatement):
     """A statement that no thread of a block passes before all of them have reached it.
 
     It stands in a THREAD loop, and in no guard that threads of one block may decide differently.
     """
 
 
+@dataclass(frozen=True, slots=True)
+class AsyncCopy(KernelStatement):
+    """The start of a copy of some elements of a row from memory into shared memory.
+
+    The thread goes on. The elements are written at some time until it has waited for their group: nothing
+    touches them before, and other threads need a barrier after the wait. Both rows start at a multiple of
+    the copy's size in bytes, which is 4, 8 or 16. The kernel does not write what is copied.
+
+    Attributes:
+        target: First element that is written, of a buffer in shared memory.
+        source: First element that is read, of a buffer in memory.
+        width: Number of elements.
+        valid: Number of elements that are read, an int64 from 0 to `width`; zeros are written for the others.
+            None if it is `width`.
+    """
+
+    target: Load
+    source: Load
+    width: int
+    valid: Scalar | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of bytes that are written."""
+        return self.width * self.target.buffer.dtype.numpy.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncCommit(KernelStatement):
+    """The end of a group of copies: those that the thread started since its last group, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncWait(KernelStatement):
+    """A statement that a thread passes when the copies of its groups are done, but for the last ones.
+
+    It stands in the same guards as a barrier may. A thread waits for all its copies before it ends.
+
+    Attributes:
+        pending: Number of its last groups that the thread does not wait for.
+    """
+
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mma(KernelStatement):
+    """A product of two tiles that the threads of a warp add to a tile of 16 by 8 sums together.
+
+    Thread `t` of the warp keeps four sums in a row of its buffer: `e` has row `t / 4 + 8 * (e / 2)`, column
+    `t mod 4 * 2 + e mod 2`, quotients rounded down. All name the same tiles of factors, whose rows start at a
+    multiple of 16 bytes. Products of 16-bit floats are exact; int32 are two bfloat16 (`dot_bf16`), or
+    four bytes if sums are int32 (`dot_u8s8`); float32 are tf32. How sums are rounded is not defined.
+
+    Attributes:
+        sums: First of the thread's four sums.
+        left: First element of the left factor's tile in shared memory, whose rows are rows of a matrix.
+        right: First element of the right factor's tile in shared memory, likewise.
+        is_right_transposed: Whether the rows of the right tile are 8 columns of `depth` elements.
+    """
+
+    sums: Load
+    left: Load
+    right: Load
+    is_right_transposed: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Number of columns of the left tile, and of rows of the right one: 32 bytes."""
+        return 32 // self.left.buffer.dtype.numpy.itemsize
+
+
 Scalar: TypeAlias = LoopVar | Literal | Load | Arith | Cast | Intrinsic
-Statement: TypeAlias = Block | For | Store | Allocate | IfThenElse | Barrier
+AnyKernelStatement: TypeAlias = Barrier | AsyncCopy | AsyncCommit | AsyncWait | Mma
+Statement: TypeAlias = Block | For | Store | Allocate | IfThenElse | AnyKernelStatement
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

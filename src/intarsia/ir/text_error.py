@@ -38,7 +38,7 @@ _GROUPS: Final = (
     (_TYPE, "a type"),
     (_SCALAR, "a scalar"),
     (_SCALAR - {"NOT"}, "a scalar"),
-    ({"FOR", "IF", "ALLOC", "BARRIER", "IDENT", "STRING"}, "a statement"),
+    ({"FOR", "IF", "ALLOC", "ASYNC", "BARRIER", "MMA", "IDENT", "STRING"}, "a statement"),
     ({"IDENT", "STRING"}, "a name"),
 )
 _OPERATORS: Final = {"ADDITIVE", "MULTIPLICATIVE", "COMPARISON", "AND", "OR"}
@@ -47,6 +47,8 @@ _WORDS: Final = {
     "$END": "the end of the text",
     "ATTRIBUTES": "attributes {...}",
     "BUFFER": "Buffer[...]",
+    "COMMIT": "commit",
+    "COPY": "copy",
     "COUNT": "count",
     "CONSTANT": "meta[Constant][...]",
     "DEF": "def",
@@ -66,15 +68,21 @@ _WORDS: Final = {
     "_COMMA": "','",
     "_ARROW": "'->'",
     "_ATTRS_OPEN": "#[attrs(...)]",
+    "PLUS_EQUAL": "'+='",
     "PRIM": "prim",
     "RBRACE": "'}'",
     "RPAR": "')'",
     "RSQB": "']'",
     "_SEMICOLON": "';'",
     "SPAN": "@span(...)",
+    "STAR": "'*'",
     "STRING": "a string",
+    "TRANSPOSED": "transposed",
+    "VALID": "valid",
     "VAR": "a %name",
     "VERSION_OPEN": "#[version = ...]",
+    "WAIT": "wait",
+    "WIDTH": "width",
 }
 
 

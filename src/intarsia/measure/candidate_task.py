@@ -23,7 +23,7 @@ from intarsia.measure.wrong_answers import note_wrong_answer
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
-from intarsia.support.errors import CompileError, IntarsiaError, OutputError
+from intarsia.support.errors import CompileError, IntarsiaError, OutputError, causes
 from intarsia.support.files import is_out_of_space
 from intarsia.target import Target
 
@@ -163,10 +163,9 @@ def failure_outcome(kind: MeasureError, error: BaseException) -> Outcome:
     return Outcome(kind, error.problem + notes + (f" ({error.help})" if error.help else ""))
 
 
-def _is_for_want_of_memory(error: BaseException | None) -> bool:
+def _is_for_want_of_memory(error: BaseException) -> bool:
     """Return whether a lack of memory caused an error, by its causes and their messages."""
-    while error is not None:
-        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
-            return True
-        error = error.__cause__
-    return False
+    return any(
+        isinstance(cause, MemoryError) or any(words in str(cause) for words in _NO_MEMORY)
+        for cause in causes(error)
+    )

@@ -13,6 +13,7 @@ from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.race_task import take_turn
 from intarsia.measure.schedules.kernel_timing import DEFAULT_TIMING, KernelTiming
 from intarsia.measure.schedules.kernel_workload import ScheduleInput
+from intarsia.measure.schedules.run_gpu_schedule import run_gpu_schedule, take_gpu_schedule_turn
 from intarsia.measure.schedules.run_schedule import run_schedule, take_schedule_turn
 from intarsia.measure.timing.timing import TimingPolicy
 
@@ -95,6 +96,8 @@ def run_call(built: Built, timings: Timings, best_seconds: float = inf) -> Worke
         case MeasureInput():
             return run_candidate, (folder, str(item.target), artifact, timings.program)
         case ScheduleInput():
+            if item.workload.is_for_gpu:
+                return run_gpu_schedule, (folder, artifact, timings.kernel, best_seconds)
             return run_schedule, (folder, item.threads, artifact, timings.kernel, best_seconds)
         case _:
             assert_never(item)
@@ -107,6 +110,8 @@ def turn_call(built: Built, timings: Timings) -> WorkerCall:
         case MeasureInput():
             return take_turn, (folder, str(item.target), artifact, turn)
         case ScheduleInput():
+            if item.workload.is_for_gpu:
+                return take_gpu_schedule_turn, (folder, artifact, turn)
             size = timings.kernel.operand_bytes
             return take_schedule_turn, (folder, item.threads, artifact, turn, size)
         case _:

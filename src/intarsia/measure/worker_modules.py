@@ -7,7 +7,7 @@ threads, which a fork would break, and so may other packages with passes: these 
 import onnx
 
 from intarsia.measure import candidate_task, kernel_times, race_task
-from intarsia.measure.schedules import build_schedule, run_schedule
+from intarsia.measure.schedules import build_schedule, run_gpu_schedule, run_schedule
 from intarsia.toolchain.native import build
 from intarsia.transform.pass_packages import load_own_passes
 
@@ -18,6 +18,7 @@ __all__ = [
     "kernel_times",
     "onnx",
     "race_task",
+    "run_gpu_schedule",
     "run_schedule",
 ]
 

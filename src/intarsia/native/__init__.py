@@ -11,4 +11,5 @@ object_code LLVM IR as object code, kept in a cache and loaded
 execution   kernels run: threads, the driver of a row of kernels
 schedule    a good state for every graph, by rule
 graph       a region of a program as kernels: fusion groups, layouts, memory
+cores       the threads of a plan on a simulated machine with any number of cores
 """

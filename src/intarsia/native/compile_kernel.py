@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import PrimFunc
@@ -17,9 +16,7 @@ from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
-
-SYMBOL: Final = "kernel"
-"""Symbol of every kernel in its object code: one name, so that equal loops give equal code."""
+from intarsia.native.object_code.kernel_cache import SYMBOL
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
-from intarsia.support.aligned_memory import allocate_aligned
+from intarsia.support.page_memory import allocate_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +96,66 @@ class Packing:
         return tuple(_number(0) if total is None else total for total in sums)
 
     def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed elements of an array of the original shape, with zeros as padding; aligned."""
-        if self.pads:
-            covered = [self._covered(axis) for axis in range(len(self.shape))]
-            array = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])
+        """Return the packed elements of an array of the original shape, with zeros as padding; aligned.
+
+        Elements are written once, where they stay: there is no padded copy.
+        """
+        size = math.prod(self.packed_shape) * array.dtype.itemsize
+        packed: npt.NDArray[Any] = allocate_pages(size).view(array.dtype).reshape(self.packed_shape)
         order = sorted(range(len(self.parts)), key=lambda position: self.parts[position].axis)
-        digits = array.reshape([self.parts[position].extent for position in order])
-        packed: npt.NDArray[Any] = (
-            allocate_aligned(digits.nbytes).view(digits.dtype).reshape(self.packed_shape)
-        )
-        np.copyto(packed, digits.transpose(np.argsort(order)))
+        digits = packed.transpose(order)
+        extents = [
+            [part.extent for part in self.parts if part.axis == axis] for axis in range(len(self.shape))
+        ]
+        boxes = [_boxes(extent, parts) for extent, parts in zip(self.shape, extents, strict=True)]
+        for box in itertools.product(*boxes):
+            original = array[tuple(slice(item.begin, item.end) for item in box)]
+            shape = [extent for item in box for extent in item.shape]
+            np.copyto(digits[tuple(index for item in box for index in item.digits)], original.reshape(shape))
         return packed
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A range of indices of an axis that is a box of digits.
+
+    Attributes:
+        begin: First index.
+        end: Index behind the last one.
+        digits: Range of each digit.
+        shape: Number of values of each digit.
+    """
+
+    begin: int
+    end: int
+    digits: tuple[slice, ...]
+    shape: tuple[int, ...]
+
+
+def _boxes(extent: int, parts: Sequence[int]) -> list[_Box]:
+    """Return the boxes that an axis of some extent consists of, the largest first.
+
+    Args:
+        extent: Number of indices.
+        parts: Extents of the digits, the most significant first; they may cover more indices. An axis of one
+            index may have none.
+    """
+    if not parts:
+        return [_Box(0, extent, (), ())]
+    boxes: list[_Box] = []
+    begin = 0
+    leading: tuple[slice, ...] = ()
+    for number in range(len(parts)):
+        below = tuple(parts[number + 1 :])
+        divisor = math.prod(below)
+        count = (extent - begin) // divisor
+        if count:
+            end = begin + count * divisor
+            digits = (*leading, slice(0, count), *(slice(0, part) for part in below))
+            boxes.append(_Box(begin, end, digits, (*[1] * number, count, *below)))
+            begin = end
+        leading = (*leading, slice(count, count + 1))
+    return boxes
 
 
 def _number(value: int) -> Literal:

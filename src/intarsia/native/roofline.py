@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Final, Self
 
-from intarsia.native.bandwidth import measured_bandwidth
+from intarsia.native.host_rates import host_bandwidth, host_peak
 from intarsia.native.machine.isa import Isa
 from intarsia.native.machine.relative_costs import relative_costs
-from intarsia.native.peak import measured_peak
 
 _CACHED: Final = 4.0
 """Bandwidth of the last-level cache relative to memory on Zen 3, at most: tensors may be closer."""
@@ -40,7 +38,8 @@ class Roofline:
     def measured(cls, isa: Isa, threads: int) -> Self:
         """Measure the roofline of this machine, once per process; it takes about a second."""
         costs = relative_costs(isa, threads)
-        return cls(*_measured(isa, threads), isa.caches.third, _CACHED * costs.memory / costs.third)
+        peak, bandwidth = host_peak(isa, threads), host_bandwidth(isa, threads)
+        return cls(peak, bandwidth, isa.caches.third, _CACHED * costs.memory / costs.third)
 
     def bound(self, flop_count: int, bytes_moved: int) -> float:
         """Return a lower bound of the seconds per call of a kernel.
@@ -59,8 +58,3 @@ class Roofline:
         """Return the least seconds in which a kernel reads and writes its tensors, without its start."""
         is_cached = bytes_moved <= self.cached_bytes
         return bytes_moved / (self.bandwidth * (self.cached_speedup if is_cached else 1.0))
-
-
-@functools.cache
-def _measured(isa: Isa, threads: int) -> tuple[float, float]:
-    return measured_peak(isa, threads), measured_bandwidth(isa, threads)

@@ -32,9 +32,13 @@ from intarsia.op.opaque import operator_domain
 from intarsia.op.operator_facts import OperatorTrait
 from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, versions_of
+from intarsia.op.plain_values import plain_value
 from intarsia.op.reference_gaps import REPLACED, reference_gap
 from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE, simulated_quantize_value
+from intarsia.op.token_append_op import APPENDED_TOKENS, token_append_value
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS, token_attention_value
+from intarsia.op.token_pool_op import POOL_OF_TOKENS, token_pool_value
+from intarsia.op.token_positions_op import COUNTED_POSITIONS, token_positions_value
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE, tree_ensemble_value
 from intarsia.support.errors import ExecutionError, IntarsiaError, UsageError
 
@@ -99,6 +103,15 @@ def _own_value(call: Call, values: Sequence[Array]) -> Array:
         return simulated_quantize_value(values[0], scale, zero, axis)
     if call.op.name == ATTENTION_OF_TOKENS:
         return _attention_value(call, values)
+    if call.op.name == APPENDED_TOKENS:
+        return token_append_value(*values)
+    if call.op.name == COUNTED_POSITIONS:
+        x, like = values
+        return token_positions_value(x, like, str(call.attrs["mode"]))
+    if call.op.name == POOL_OF_TOKENS:
+        axis, keepdims, mode = (call.attrs[name] for name in ("axis", "keepdims", "mode"))
+        assert isinstance(axis, int)
+        return token_pool_value(values[0], axis, keepdims == 1, str(mode))
     (value,) = values
     if call.op.name != "layout_transform":
         return value
@@ -113,8 +126,11 @@ def _attention_value(call: Call, values: Sequence[Array]) -> Array:
     assert q is not None
     assert k is not None
     assert v is not None
-    replaces = call.attrs["replaces"] == 1
-    return token_attention_value(q, k, v, *biases, replaces=replaces, scale=scale)
+    clears, replaces = (call.attrs[name] == 1 for name in ("clears", "replaces"))
+    anchor = str(call.attrs["anchor"])
+    return token_attention_value(
+        q, k, v, *biases, replaces=replaces, scale=scale, clears=clears, anchor=anchor
+    )
 
 
 def _reference_values(call: Call, values: list[Array]) -> list[Any]:
@@ -123,9 +139,12 @@ def _reference_values(call: Call, values: list[Array]) -> list[Any]:
     if gap:
         raise ExecutionError(f"operator {str(call.op)!r} cannot be evaluated by onnx.reference: {gap}")
     try:
-        evaluator = _evaluator(call)
-        feeds = dict(zip(evaluator.input_names, values, strict=True))
         with np.errstate(all="ignore"):  # infinities and NaNs are results like others
+            plain = plain_value(call, values) if OUTPUTS not in call.attrs else None
+            if plain is not None:
+                return [plain]
+            evaluator = _evaluator(call)
+            feeds = dict(zip(evaluator.input_names, values, strict=True))
             return list(evaluator.run(None, feeds))
     except Exception as error:  # the evaluator raises whatever its operators do
         text = " ".join(f"{type(error).__name__}: {error}".split())

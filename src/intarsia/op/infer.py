@@ -159,8 +159,6 @@ def _infer_outputs(
         inferred = _infer_node(widened, node, types, data, {**OPSETS, domain: widened.since_version})
     if not domain:
         check_shapes(name, attrs, types)
-    if not domain:
-        check_shapes(name, attrs, types)
     results = tuple(type_from_proto(inferred[key]) if key in inferred else None for key in node.output)
     if domain == ML_DOMAIN:
         return refined_ml_types(name, types, attrs, results)

@@ -10,6 +10,9 @@ counted_indices(x)                    the rows of NonZero, their number first
 counted_boxes(boxes, scores, ...)     the rows of NonMaxSuppression, their number first (op/counted_rows_op)
 simulated_quantize(x, ...)            x rounded to the steps of a quantised type (op/simulated_quantize_op)
 token_attention(q, k, v, ...)         attention of one text of any length with itself (op/token_attention_op)
+token_append(past, new, starts)       keys or values with new ones behind them (op/token_append_op)
+token_pool(x, ...)                     one value of all tokens of each text (op/token_pool_op)
+token_positions(x, like, mode=)        positions of tokens, counted in masks (op/token_positions_op)
 tree_ensemble(x, ...)                 what decision trees add up to (op/tree_ensemble_op)
 """
 
@@ -34,11 +37,19 @@ from intarsia.op.simulated_quantize_op import (
     SIMULATED_QUANTIZE_ATTRIBUTES,
     simulated_quantize_type,
 )
+from intarsia.op.token_append_op import APPENDED_TOKENS, TOKEN_APPEND_ARGUMENTS, token_append_type
 from intarsia.op.token_attention_op import (
     ATTENTION_OF_TOKENS,
     TOKEN_ATTENTION_ARGUMENTS,
     TOKEN_ATTENTION_ATTRIBUTES,
     token_attention_type,
+)
+from intarsia.op.token_pool_op import POOL_OF_TOKENS, TOKEN_POOL_ATTRIBUTES, token_pool_type
+from intarsia.op.token_positions_op import (
+    COUNTED_POSITIONS,
+    TOKEN_POSITIONS_ARGUMENTS,
+    TOKEN_POSITIONS_ATTRIBUTES,
+    token_positions_type,
 )
 from intarsia.op.tree_ensemble_op import (
     TREE_ARGUMENTS,
@@ -87,6 +98,9 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
         COUNTED_BOXES: counted_boxes_type,
         SIMULATED_QUANTIZE: simulated_quantize_type,
         ATTENTION_OF_TOKENS: token_attention_type,
+        APPENDED_TOKENS: token_append_type,
+        POOL_OF_TOKENS: token_pool_type,
+        COUNTED_POSITIONS: token_positions_type,
         TREE_ENSEMBLE: tree_ensemble_type,
     }
 )
@@ -95,13 +109,15 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
 _ARGUMENTS = MappingProxyType(
     {
         ATTENTION_OF_TOKENS: TOKEN_ATTENTION_ARGUMENTS,
+        APPENDED_TOKENS: TOKEN_APPEND_ARGUMENTS,
+        COUNTED_POSITIONS: TOKEN_POSITIONS_ARGUMENTS,
         TREE_ENSEMBLE: TREE_ARGUMENTS,
         COUNTED_BOXES: COUNTED_BOXES_ARGUMENTS,
         SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ARGUMENTS,
     }
 )
 
-_LEAST_ARGUMENTS = MappingProxyType({SIMULATED_QUANTIZE: 1, ATTENTION_OF_TOKENS: 3})
+_LEAST_ARGUMENTS = MappingProxyType({SIMULATED_QUANTIZE: 1, ATTENTION_OF_TOKENS: 3, APPENDED_TOKENS: 2})
 
 _ATTRIBUTES = MappingProxyType(
     {
@@ -109,6 +125,8 @@ _ATTRIBUTES = MappingProxyType(
         COUNTED_BOXES: COUNTED_BOXES_ATTRIBUTES,
         SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ATTRIBUTES,
         ATTENTION_OF_TOKENS: TOKEN_ATTENTION_ATTRIBUTES,
+        POOL_OF_TOKENS: TOKEN_POOL_ATTRIBUTES,
+        COUNTED_POSITIONS: TOKEN_POSITIONS_ATTRIBUTES,
         TREE_ENSEMBLE: TREE_ATTRIBUTES,
     }
 )

@@ -293,7 +293,10 @@ INTARSIA_ROWS = (
     _row("layout_transform", INJECTIVE, KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("on_device",        OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("simulated_quantize", OPAQUE,  KEEP, (), NO_RULE, NO_SUM, PLAIN),
+    _row("token_append",     OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("token_attention",  OPAQUE,    KEEP, (), NO_RULE, LARGEST_AXIS, PLAIN),
+    _row("token_pool",       OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
+    _row("token_positions",  OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("tree_ensemble",    OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
 )
 """Operators of the domain "intarsia" (`op.intarsia_ops`)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from intarsia.op.opaque import declared_version, is_declared, operator_domain
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
@@ -29,6 +29,9 @@ OPSETS = MappingProxyType(
     }
 )
 """Version of each operator domain that the language speaks; "" is ONNX's default domain."""
+
+_ALIKE: Final = 0.65
+"""Least likeness, as difflib measures it, of a name that an unknown one may be misspelt from."""
 
 LAST_WITH_TREE_ENSEMBLES = 4
 """Version of ai.onnx.ml that still has TreeEnsembleClassifier and TreeEnsembleRegressor."""
@@ -163,12 +166,10 @@ def unknown_operator(name: str, domain: str, version: int | None = None) -> Inva
 
 
 def _nearest(name: str, domain: str) -> str:
-    from difflib import get_close_matches
-
     from onnx import defs
 
     if domain not in OPSETS:
-        close = get_close_matches(name, sorted(operator_domain(domain).operators()), n=3)
+        close = _alike(name, operator_domain(domain).operators())
         return f"did you mean {' or '.join(close)}?" if close else "check what wrote the model"
     schemas = [item for item in defs.get_all_schemas_with_history() if item.domain == domain]
     versions = sorted({item.since_version for item in schemas if item.name == name})
@@ -178,8 +179,17 @@ def _nearest(name: str, domain: str) -> str:
             f"versions {versions[0]} to {versions[-1] - 1}" if ended else f"version {versions[0]} and newer"
         )
         return f"{name} belongs to {shown} of the opset"
-    close = get_close_matches(name, sorted({item.name for item in schemas}), n=3)
+    close = _alike(name, {item.name for item in schemas})
     return f"did you mean {' or '.join(close)}?" if close else "check the exporter that wrote the model"
+
+
+def _alike(name: str, operators: Iterable[str]) -> list[str]:
+    """Return up to three names that are spelt almost like one, or that it abbreviates by half at most."""
+    from difflib import get_close_matches
+
+    names = sorted(operators)
+    close = get_close_matches(name, names, n=3, cutoff=_ALIKE)
+    return close or [item for item in names if item.startswith(name) and len(item) <= 2 * len(name)][:3]
 
 
 def has_variadic_output(name: str, domain: str) -> bool:

@@ -103,11 +103,11 @@ def _has_right_indices(call: Call) -> bool:
 
 
 def _average_pool(call: Call) -> str:
-    """With dilations, what ceil_mode adds is divided among both ends instead of added to the last."""
+    """What ceil_mode adds is divided among both ends instead of added to the last."""
     attrs, x = call.attrs, call.args[0].checked_type
-    if not attrs.get("ceil_mode") or _is_all_ones(attrs, "dilations"):
+    if not attrs.get("ceil_mode"):
         return ""
-    gap = "AveragePool is wrong with ceil_mode and dilations"
+    gap = "AveragePool pads both ends with ceil_mode"
     if not isinstance(x, TensorType) or not x.is_static:
         return gap
     sizes = x.static_shape[2:]
@@ -115,7 +115,7 @@ def _average_pool(call: Call) -> str:
     axes = zip(
         sizes,
         _integers(attrs, "kernel_shape"),
-        _integers(attrs, "dilations"),
+        _integers(attrs, "dilations") or [1] * len(sizes),
         _integers(attrs, "strides") or [1] * len(sizes),
         pads[: len(sizes)],
         pads[len(sizes) :],

@@ -15,6 +15,7 @@ from intarsia.passes.decompose_swish import DecomposeSwish
 from intarsia.passes.defuse_ops import DefuseOps
 from intarsia.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from intarsia.passes.eliminate_dead_code import EliminateDeadCode
+from intarsia.passes.equalize_layers import EqualizeLayers
 from intarsia.passes.fold_constant import FoldConstant
 from intarsia.passes.fold_scale_axis import FoldScaleAxis
 from intarsia.passes.forward_fold_scale_axis import ForwardFoldScaleAxis
@@ -61,6 +62,7 @@ __all__ = [
     "DefuseOps",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
+    "EqualizeLayers",
     "FoldConstant",
     "FoldScaleAxis",
     "ForwardFoldScaleAxis",

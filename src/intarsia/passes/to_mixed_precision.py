@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir import DType, Function, GlobalVar, IRModule, Op, post_order
+from intarsia.ir import Call, DType, Function, GlobalVar, IRModule, Op, post_order
 from intarsia.op.operator_facts import PrecisionKind
 from intarsia.op.operator_table import OPERATORS, facts_of
 from intarsia.passes.precision.lower_precision import LowerPrecision
+from intarsia.passes.quantise.heavy_layer import heavy_layers, top_level
 from intarsia.support.errors import UsageError
 from intarsia.transform import DiagnosticLevel, DiagnosticNote, FunctionPass, PassContext, register_pass
 
@@ -46,7 +48,7 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
     Source: the pass of that name in TVM and automatic mixed precision of training frameworks.
 
     Raises:
-        UsageError: An unknown type or operator, or one that both `keep` and `lower` name.
+        UsageError: An unknown type or operator, one that both `keep` and `lower` name, or a negative number.
 
     Attributes:
         dtype: "float16" or "bfloat16".
@@ -54,6 +56,8 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
         lower: Operators that are lowered, whatever the table says.
         keep_io: Whether parameters and results of @main keep float32; otherwise they get the lower type,
             unless something calls @main.
+        layers: Numbers of the convolutions and products to lower, as `AnnotateQuantization` counts them; if
+            there are any, no other operators are lowered, but those that follow.
 
     Before:
         def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(3, 3), float32]) {
@@ -71,6 +75,7 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
     keep: tuple[str, ...] = ()
     lower: tuple[str, ...] = ()
     keep_io: bool = True
+    layers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -84,18 +89,37 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
         both = set(self.keep) & set(self.lower)
         if both:
             raise UsageError(f"{min(both)} stands in both keep and lower")
+        if any(number < 0 for number in self.layers):
+            raise UsageError(f"layers has {min(self.layers)}, expected numbers from 0")
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function in mixed precision; linear in the program."""
         is_interface = "main" in mod and mod["main"] is function and not _calls_main(mod)
-        lowering = LowerPrecision(DType(self.dtype), self._kind)
+        lowering = LowerPrecision(DType(self.dtype), self._kinds(function))
         after = lowering.function(function, keep_io=self.keep_io or not is_interface)
         for call, constant in lowering.declined.items():
             note = DiagnosticNote(constant, f"does not fit {self.dtype}")
             ctx.diagnose(call, DiagnosticLevel.MISSED, "keeps float32: a constant of it does not fit", [note])
         return after
 
-    def _kind(self, op: Op) -> PrecisionKind:
+    def _kinds(self, function: Function) -> Callable[[Call], PrecisionKind]:
+        """Return the function from a call of a function's body to its treatment."""
+        if not self.layers:
+            return self._kind
+        layers = heavy_layers(top_level(function.body), (DType.FLOAT32, DType(self.dtype)))
+        chosen = {layer.call for layer in layers if layer.number in set(self.layers)}
+
+        def kind(call: Call) -> PrecisionKind:
+            if call in chosen:
+                return PrecisionKind.LOWER
+            given = self._kind(call)
+            return PrecisionKind.KEEP if given is PrecisionKind.LOWER else given
+
+        return kind
+
+    def _kind(self, call: Call) -> PrecisionKind:
+        op = call.op
+        assert isinstance(op, Op)
         if op.name in self.keep or op.domain:
             return PrecisionKind.KEEP
         return PrecisionKind.LOWER if op.name in self.lower else facts_of(op).precision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan, sqrt
@@ -21,6 +21,19 @@ _COLOURS: Final = {
     **{f"t{number}": f"#0303{number:02x}" for number in range(7)},
 }
 """Colours that stand in the drawing for variables of the page, which differ between light and dark."""
+
+_FILE_COLOURS: Final = {
+    "ink": "#1d2126",
+    "faint": "#a9aeb4",
+    **dict(
+        zip(
+            (f"t{number}" for number in range(7)),
+            ("#2a6fbb", "#c4622d", "#2f8f5b", "#8e4fa8", "#7d7466", "#b0356c", "#9aa0a6"),
+            strict=True,
+        )
+    ),
+}
+"""The colours of the light page, for pictures in files of their own."""
 
 _SIZES: Final = {"wide": (7.2, 3.6), "narrow": (3.6, 3.4)}
 """Inches of the two forms of a chart; the page shows the one that fits its width."""
@@ -152,7 +165,32 @@ def _chart(name: str, draw: Any) -> Chart:
     return Chart(**forms)
 
 
+def colour_of(toolchain: str | None) -> str:
+    """Return the colour of a toolchain in a drawing; None for lines between toolchains."""
+    return _COLOURS["faint"] if toolchain is None else _COLOURS[toolchain_class(toolchain)]
+
+
+def standalone_picture(name: str, draw: Callable[[Any], None]) -> str:
+    """Return a chart as a file of SVG, in the colours of the light page on white.
+
+    Args:
+        name: Salt of the identifiers in it, so that the same drawing is the same text.
+        draw: Function that draws into axes.
+
+    Raises:
+        UsageError: Matplotlib is not installed.
+    """
+    svg = _drawn(name, _SIZES["wide"], draw, is_transparent=False)
+    for variable, colour in _COLOURS.items():
+        svg = svg.replace(colour, _FILE_COLOURS[variable])
+    return svg
+
+
 def _svg(name: str, size: tuple[float, float], draw: Any) -> str:
+    return _for_page(_drawn(name, size, draw), name)
+
+
+def _drawn(name: str, size: tuple[float, float], draw: Any, *, is_transparent: bool = True) -> str:
     matplotlib = report_package("matplotlib")
     figure_module = report_package("matplotlib.figure")
     ticker = report_package("matplotlib.ticker")
@@ -185,8 +223,8 @@ def _svg(name: str, size: tuple[float, float], draw: Any) -> str:
                 axis.set_minor_formatter(ticker.FuncFormatter(partial(_tick_text, shown)))
         buffer = io.StringIO()
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
-    return _for_page(buffer.getvalue(), name)
+        figure.savefig(buffer, format="svg", transparent=is_transparent, metadata=metadata)
+    return buffer.getvalue()
 
 
 def _tick_text(digits: str, value: float, _: object) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from intarsia.runtime.entry_points import EntryPoints
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.output_check import copy_results
 from intarsia.runtime.plan import TensorInfo
+from intarsia.runtime.runners import Runner
 from intarsia.runtime.straight_line import StraightLine
 
 Run = Callable[[], None]
@@ -38,19 +40,39 @@ class BoundCall:
         self._run()
 
 
-def bound_steps(
-    outputs: Sequence[TensorInfo], entries: EntryPoints, inputs: Sequence[Value], buffers: Sequence[Array]
-) -> Sequence[Callable[[], object]]:
-    """Return functions that run a program in this order; only one of them may run at a time.
+class BoundSteps:
+    """The steps of a program on arrays that stay where they are; one run at a time.
 
     Args:
         outputs: Outputs of the program.
-        entries: Entry points of the program.
         inputs: Inputs that were checked.
         buffers: Buffers of the outputs, which were checked.
+        entries: Entry points of the program.
     """
-    runner = entries.of(inputs).runner
-    steps = runner.bind(inputs, buffers) if isinstance(runner, StraightLine) else None
-    if steps is not None:
-        return steps
-    return [lambda: copy_results(outputs, runner.run_into(inputs, buffers), buffers)]
+
+    def __init__(
+        self,
+        outputs: Sequence[TensorInfo],
+        inputs: Sequence[Value],
+        buffers: Sequence[Array],
+        entries: EntryPoints,
+    ) -> None:
+        self._outputs, self._inputs, self._buffers = outputs, inputs, buffers
+        self._bind(entries)
+
+    def run(self, entries: EntryPoints) -> None:
+        """Run all steps; the entry points are others in a forked child."""
+        if entries is not self._entries:
+            self._bind(entries)
+        for step in self._steps:
+            step()
+
+    def _bind(self, entries: EntryPoints) -> None:
+        self._entries, runner = entries, entries.of(self._inputs).runner
+        steps = runner.bind(self._inputs, self._buffers) if isinstance(runner, StraightLine) else None
+        self._steps: Sequence[Callable[[], object]] = (
+            [partial(self._run_into, runner)] if steps is None else steps
+        )
+
+    def _run_into(self, runner: Runner) -> None:
+        copy_results(self._outputs, runner.run_into(self._inputs, self._buffers), self._buffers)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from intarsia.support.errors import ArtifactError
+from intarsia.support.json_text import parse_json_text
 
 MOST_BYTES: Final = 1 << 26
 """Size limit in bytes: the manifest of a model with 10,000 kernels has about 10 MiB."""
@@ -30,7 +30,7 @@ def parse_json(data: bytes, what: str) -> object:
     if values > MOST_VALUES:
         raise ArtifactError(f"{what} has about {values} values, expected at most {MOST_VALUES}")
     try:
-        value: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        value: object = parse_json_text(data)
+    except ValueError as error:
         raise ArtifactError(f"{what} is not JSON") from error
     return value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 from intarsia.runtime.kernel import Array, Kernel
 from intarsia.runtime.plan import ExecutionPlan
@@ -33,3 +34,29 @@ class Contents:
     kernel_names: tuple[str, ...]
     self_test: SelfTest | None = None
     explanation: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        plan: ExecutionPlan,
+        kernels: Sequence[Kernel],
+        constants: Sequence[Array],
+        provenance: Provenance | Callable[[], Provenance] | None,
+        kernel_names: Sequence[str] | None,
+        self_test: SelfTest | None,
+        explanation: str | None,
+    ) -> Self:
+        """Return the parts as an executable is given them: with default names, and an origin or none."""
+        given = Provenance() if provenance is None else provenance
+        make_provenance = (lambda: given) if isinstance(given, Provenance) else given
+        names = [f"kernel{i}" for i in range(len(kernels))] if kernel_names is None else kernel_names
+        parts = tuple(kernels), tuple(constants), make_provenance, tuple(names)
+        return cls(plan, *parts, self_test, explanation)
+
+    def released(self) -> Self:
+        """Return what stays of a closed executable: the description of the plan."""
+        return replace(self, kernels=(), constants=(), make_provenance=Provenance, self_test=None)
+
+    def explained(self, explanation: str | None) -> Self:
+        """Return the parts with other reasons for the build; the same parts if None are given."""
+        return self if explanation is None else replace(self, explanation=explanation)

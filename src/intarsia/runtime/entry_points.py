@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
+from intarsia.runtime.call_series import SeriesKernel
 from intarsia.runtime.kernel import Value
 from intarsia.runtime.plan import ExecutionPlan, PlanVariant, TensorInfo
 from intarsia.runtime.runners import Runner
+from intarsia.runtime.straight_line import StraightLine
 from intarsia.runtime.tensor_info import is_tensor
 
 _Axis: TypeAlias = tuple[int, int]
@@ -64,6 +66,29 @@ class EntryPoints:
             return self.main
         sizes = tuple(inputs[number].shape[axis] for number, axis in self._axes)  # type: ignore[union-attr]  # _axes takes tensors only
         return self._by_sizes.get(sizes, self.main)
+
+    def run_series(self, calls: Sequence[Sequence[Value]]) -> list[list[Value]]:
+        """Run calls one after the other, at once if the program can, and return the results of each.
+
+        Args:
+            calls: Inputs of each call, which were checked.
+        """
+        points = [self.of(inputs) for inputs in calls]
+        kernel = _series_kernel(points[0]) if len(points) > 1 and len(set(points)) == 1 else None
+        if kernel is None:
+            return [point.runner.run(inputs) for point, inputs in zip(points, calls, strict=True)]
+        return kernel.run(calls)
+
+    @property
+    def has_series(self) -> bool:
+        """Whether calls at the main block can be run at once."""
+        return _series_kernel(self.main) is not None
+
+
+def _series_kernel(point: EntryPoint) -> SeriesKernel | None:
+    runner = point.runner
+    kernel = runner.series if isinstance(runner, StraightLine) else None
+    return kernel if kernel is not None and kernel.is_usable else None
 
 
 def main_plan(plan: ExecutionPlan) -> ExecutionPlan:

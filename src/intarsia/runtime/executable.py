@@ -7,13 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self
 
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_save import save_artifact
-from intarsia.runtime.bound_call import BoundCall, bound_steps
+from intarsia.runtime.bound_call import BoundCall, BoundSteps
 from intarsia.runtime.clones import clone_parts
 from intarsia.runtime.contents import Contents
 from intarsia.runtime.counting_runs import with_counters
@@ -67,13 +66,10 @@ class Executable(ClosedOnExit):
         explanation: str | None = None,
         devices: Sequence[Device] | None = None,
     ) -> None:
-        given = Provenance() if provenance is None else provenance
-        make_provenance = (lambda: given) if isinstance(given, Provenance) else given
-        names = [f"kernel{i}" for i in range(len(kernels))] if kernel_names is None else kernel_names
-        self.contents = Contents(
-            plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test, explanation
+        self.contents = Contents.of(
+            plan, kernels, constants, provenance, kernel_names, self_test, explanation
         )
-        self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
+        self._named = list(map(NamedKernel, kernels, self.contents.kernel_names))
         self._check = InputCheck(plan.inputs, plan.dim_ranges)
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
         self._entries = self._new_entries()
@@ -153,6 +149,22 @@ class Executable(ClosedOnExit):
             self._prepare()
             return self._entries.of(inputs).runner.run(inputs)
 
+    def run_series(self, calls: Sequence[Sequence[object]]) -> list[list[Value]]:
+        """Run several calls in turn, a small native program at once; return the results of each.
+
+        Args:
+            calls: Inputs of each call, in order; one call or more.
+        """
+        checked = [self._check.accept(args, {}) for args in calls]
+        with self._lock:
+            self._prepare()
+            return self._entries.run_series(checked)
+
+    @property
+    def has_series(self) -> bool:
+        """Whether `run_series` takes less time than as many calls."""
+        return not self._is_closed and self._entries.has_series
+
     def run_into(
         self,
         inputs: Sequence[object] | Mapping[str, object],
@@ -202,17 +214,12 @@ class Executable(ClosedOnExit):
             self._prepare()
             infos = self._entries.of(checked).plan.outputs
             buffers = accept_outputs(infos, new_outputs(infos) if outputs is None else outputs, checked)
-            bound_for, steps = self._entries, bound_steps(self.outputs, self._entries, checked, buffers)
+            steps = BoundSteps(self.outputs, checked, buffers, self._entries)
 
         def run() -> None:
-            nonlocal bound_for, steps
             with self._lock:
                 self._prepare()
-                if bound_for is not self._entries:  # in a forked child
-                    bound_for = self._entries
-                    steps = bound_steps(self.outputs, bound_for, checked, buffers)
-                for step in steps:
-                    step()
+                steps.run(self._entries)
 
         return BoundCall(run, buffers)
 
@@ -258,9 +265,7 @@ class Executable(ClosedOnExit):
     ) -> Profile:
         """Time every kernel over several runs of the program on the same inputs.
 
-        Toolchains report the kernels inside their engines, if they can. Their profilers run beside the
-        kernels of the program, which stay as they are; the first profile of a process measures the peak and
-        the bandwidth of the machine, in about a second.
+        Toolchains report the kernels inside their engines. The first profile measures the machine's peaks.
 
         Args:
             *args: Inputs in order.
@@ -331,7 +336,7 @@ class Executable(ClosedOnExit):
         explanation: str | None = None,
         format: ArtifactFormat | None = None,  # noqa: A002  # the word that the field uses
     ) -> None:
-        """Write the artifact: everything that is needed to run the program here or on another machine.
+        """Write the artifact: all that is needed to run the program here or on another machine.
 
         Args:
             path: Path of the artifact, which is replaced.
@@ -345,10 +350,7 @@ class Executable(ClosedOnExit):
         """
         with self._lock:
             test = self.saved_test if self_test is None else self_test
-            contents = self.contents
-            if explanation is not None:
-                contents = replace(contents, explanation=explanation)
-            save_artifact(contents, self.provenance, path, test, format)
+            save_artifact(self.contents.explained(explanation), self.provenance, path, test, format)
 
     def close(self) -> None:
         """Release kernels, buffers and constants, after a call that is under way; closing again does nothing.
@@ -365,9 +367,7 @@ class Executable(ClosedOnExit):
             for kernel in self.contents.kernels:
                 if isinstance(kernel, ClosableKernel):
                     closing.callback(kernel.close)  # each, even if another one fails
-            self.contents = replace(
-                self.contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
-            )
+            self.contents = self.contents.released()
             self.__dict__.pop("provenance", None)
             del self._entries, self._named, self._devices
 

@@ -37,7 +37,7 @@ class NamedKernel:
         bound = self.kernel.bind(inputs, outputs) if isinstance(self.kernel, BindableKernel) else None
         if bound is None:
             return partial(self.run, inputs, outputs)
-        return partial(self._call, bound)
+        return partial(self.call, bound)
 
     @property
     def is_watched(self) -> bool:
@@ -51,7 +51,7 @@ class NamedKernel:
             ExecutionError: It failed.
         """
         assert isinstance(self.kernel, RepeatableKernel), "the caller has looked"
-        self._call(self.kernel.repeat, count, inputs, outputs)
+        self.call(self.kernel.repeat, count, inputs, outputs)
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """Run the kernel.
@@ -59,9 +59,14 @@ class NamedKernel:
         Raises:
             ExecutionError: It failed.
         """
-        return self._call(self.run_kernel, inputs, outputs)
+        return self.call(self.run_kernel, inputs, outputs)
 
-    def _call(self, run: Callable[..., _Result], *args: object) -> _Result:
+    def call(self, run: Callable[..., _Result], *args: object) -> _Result:
+        """Call a function that runs the kernel, with the kernel's name in every error.
+
+        Raises:
+            ExecutionError: It failed.
+        """
         try:
             return run(*args)
         except IntarsiaError as error:

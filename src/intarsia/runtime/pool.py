@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from intarsia.runtime.async_results import AsyncResults
 from intarsia.runtime.call_queue import CallCounts, CallQueue, WaitingCall, call_args
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.input_check import InputCheck
-from intarsia.runtime.joined_calls import batch_key, joining_complaint, run_joined
+from intarsia.runtime.joined_calls import BatchKey, batch_key, joining_complaint, run_joined
 from intarsia.runtime.output_check import structured
 from intarsia.runtime.plan import TensorInfo
+from intarsia.runtime.series_length import SeriesLength
 from intarsia.runtime.stream_choice import StreamChoice
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import UsageError
@@ -31,8 +32,9 @@ class Pool(ClosedOnExit):
     """Runs calls of one program on several streams, each a clone of an executable with its own memory.
 
     Calls begin in the order in which they came, whichever client sent them. One call is under way in each
-    stream; others wait, and when too many do, a client waits at the door or gets an error. All streams share
-    weights and code. A forked child starts streams of its own.
+    stream; others wait, and when too many do, a client waits at the door or gets an error. A client that
+    waits for its result runs the call in its own thread if a stream is idle and no call waits. All streams
+    share weights and code. A forked child starts threads of its own.
 
     Args:
         executable: A program; it stays open, and may be called beside the pool.
@@ -70,6 +72,7 @@ class Pool(ClosedOnExit):
         self._clock = clock
         self._accept = InputCheck(executable.plan.inputs, executable.plan.dim_ranges).accept
         self._clones = executable.clones(self.choice.streams, self.choice.threads)
+        self._runs_series = self.choice.batch == 1 and self._clones[0].has_series
         self._lock = threading.Lock()
         self._open()
         reset_in_children(self)
@@ -83,7 +86,8 @@ class Pool(ClosedOnExit):
 
     def _open(self) -> None:
         self._is_closed = False
-        self._queue = CallQueue(self.most_waiting, self._clock)
+        self._queue = CallQueue(self._clones, self.most_waiting, self._clock)
+        self._async_results = AsyncResults()
         self._threads: list[threading.Thread] = []
         # Threads refer to the queue and not to the pool, so that a pool that is dropped ends them.
         self._finalizer = weakref.finalize(self, _end, self._queue, self._threads, self._clones)
@@ -110,7 +114,7 @@ class Pool(ClosedOnExit):
             PoolFullError: The queue is full, and `wait` is False.
             PoolClosedError: The pool is closed.
         """
-        call = self._put(inputs, timeout, wait)
+        call = self._put(self._checked_args(inputs), timeout, wait)
         self._queue.wait_for_admission(call)
         return call.future
 
@@ -125,20 +129,37 @@ class Pool(ClosedOnExit):
         Raises:
             IntarsiaError: The call fails as the future of `submit` would.
         """
-        return await asyncio.wrap_future(self._put(inputs, timeout, wait).future)
+        call = self._put(self._checked_args(inputs), timeout, wait)
+        return await self._async_results.wait_for(call.future)
 
     def __call__(self, /, *args: object, **named: object) -> Any:
-        """Run a call and wait for its result, as `Executable.__call__`."""
+        """Run a call and wait for its result, as `Executable.__call__`.
+
+        It runs in this thread if a stream is idle and no other call waits.
+        """
         if args and named:
             raise UsageError("a pool takes inputs in order or by name, and not both")
-        return self.submit(named or args).result()
+        checked = self._checked_args(named or args)
+        borrowed: list[Executable] = []
+        done = 0
+        try:
+            if not self._queue.borrow(borrowed):
+                call = self._put(checked, None, True)
+                self._queue.wait_for_admission(call)
+                return call.future.result()
+            result = borrowed[0](*checked[0])
+            done = 1
+            return result
+        finally:
+            if borrowed:
+                self._queue.give_back(borrowed[0], done, 1 - done, takes_next=False)
 
     def counts(self) -> CallCounts:
         """Return numbers of calls: done, failed, refused, late, cancelled, running, waiting."""
         return self._queue.counts()
 
     def close(self, *, cancel_waiting: bool = False) -> None:
-        """End the streams after the calls under way; closing again does nothing.
+        """Close the streams after the calls under way; closing again does nothing.
 
         Args:
             cancel_waiting: Whether calls that wait fail with a PoolClosedError; else they run first.
@@ -151,15 +172,23 @@ class Pool(ClosedOnExit):
         choice = self.choice
         return f"Pool({self._clones[0]!r}, {choice.streams}, {choice.threads}, {choice.batch})"
 
-    def _put(self, inputs: object, timeout: float | None, wait: bool) -> WaitingCall:
+    def _put(
+        self, checked: tuple[Sequence[object], BatchKey | None], timeout: float | None, wait: bool
+    ) -> WaitingCall:
         deadline = None if timeout is None else self._clock() + timeout
-        call = WaitingCall(call_args(inputs), deadline)
-        if self.choice.batch > 1:  # what is joined is checked before, so that an error is that of its client
-            checked = self._accept(call.args, {})
-            call.args, call.key = checked, batch_key(checked)
+        call = WaitingCall(checked[0], deadline, checked[1])
         self._start_threads()  # before the call is put: a pool that is closed meanwhile runs it
         self._queue.put(call, wait)
         return call
+
+    def _checked_args(self, inputs: object) -> tuple[Sequence[object], BatchKey | None]:
+        """Return inputs in order, with what calls have in common that may be joined with this one."""
+        args = call_args(inputs)
+        if self.choice.batch == 1:
+            return args, None
+        # What is joined is checked before, so that an error is that of its client.
+        checked = self._accept(args, {})
+        return checked, batch_key(checked)
 
     def _start_threads(self) -> None:
         if self._threads:
@@ -169,12 +198,12 @@ class Pool(ClosedOnExit):
                 return
             threads = [
                 threading.Thread(
-                    target=_run_stream,
-                    args=(self._queue, clone, self.choice.batch),
+                    target=_run_calls,
+                    args=(self._queue, self.choice.batch, self._runs_series),
                     name=f"intarsia-stream-{number}",
                     daemon=True,
                 )
-                for number, clone in enumerate(self._clones)
+                for number in range(len(self._clones))
             ]
             self._threads.extend(threads)
             for thread in threads:
@@ -193,45 +222,67 @@ def _choose(
     return StreamChoice(streams, threads, 1 if batch is None else batch)
 
 
-def _run_stream(queue: CallQueue, executable: Executable, most_items: int) -> None:
+def _run_calls(queue: CallQueue[Executable], most_items: int, has_series: bool) -> None:
     """Run calls until the queue is closed."""
-    while calls := queue.take(most_items):
-        if len(calls) == 1 or not _run_as_one(queue, executable, calls):
-            for call in calls:
-                _run(queue, executable, call)
-                del call  # an idle stream keeps no array alive
-        del calls
+    length = SeriesLength()
+    while (taken := queue.take(most_items, length.calls if has_series else 1)) is not None:
+        stream, calls = taken
+        begin = time.perf_counter()
+        outcomes = _run_together(stream, calls, most_items) or [_run(stream, call) for call in calls]
+        length.note(len(calls), time.perf_counter() - begin)
+        failed = sum(not outcome.is_result for outcome in outcomes)
+        # Before the futures end: their callbacks may close the pool, which waits for all streams.
+        queue.give_back(stream, len(calls) - failed, failed, takes_next=True)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            outcome.pass_to(call.future)
+        del taken, stream, calls, outcomes, call, outcome  # an idle thread keeps no array alive
 
 
-def _run(queue: CallQueue, executable: Executable, call: WaitingCall) -> None:
+class _Outcome(NamedTuple):
+    """A result, or the error in its place."""
+
+    is_result: bool
+    value: Any
+
+    def pass_to(self, future: Future[Any]) -> None:
+        """End a future."""
+        if self.is_result:
+            future.set_result(self.value)
+        else:
+            future.set_exception(self.value)
+
+
+def _run(executable: Executable, call: WaitingCall) -> _Outcome:
     try:
-        result = executable(*call.args)
-    except BaseException as error:  # whatever it is belongs to the client, and the stream goes on
-        queue.end(has_failed=True)
-        call.future.set_exception(error)
-    else:
-        queue.end(has_failed=False)
-        call.future.set_result(result)
+        return _Outcome(True, executable(*call.args))
+    except BaseException as error:  # whatever it is belongs to the client, and the thread goes on
+        return _Outcome(False, error)
 
 
-def _run_as_one(queue: CallQueue, executable: Executable, calls: Sequence[WaitingCall]) -> bool:
-    """Run calls as one; False if that fails: then each runs by itself, and gets an error of its own."""
+def _run_together(executable: Executable, calls: Sequence[WaitingCall], most_items: int) -> list[_Outcome]:
+    """Run several calls as one or in a series; no outcome if that fails: each runs by itself then.
+
+    So an error is that of its own client.
+    """
+    if len(calls) == 1:
+        return []
+    args = [call.args for call in calls]
     try:
-        results = run_joined(executable.run_flat, [call.args for call in calls])
+        results = run_joined(executable.run_flat, args) if most_items > 1 else executable.run_series(args)
     except Exception:
-        return False
+        return []
     structure = executable.plan.output_structure
-    for call, result in zip(calls, results, strict=True):
-        queue.end(has_failed=False)
-        call.future.set_result(structured(structure, result))
-    return True
+    return [_Outcome(True, structured(structure, result)) for result in results]
 
 
-def _end(queue: CallQueue, threads: Sequence[threading.Thread], clones: Sequence[Executable]) -> None:
-    """End the streams and close their executables; waiting calls run before."""
+def _end(
+    queue: CallQueue[Executable], threads: Sequence[threading.Thread], clones: Sequence[Executable]
+) -> None:
+    """End the threads and close the streams; waiting calls run before."""
     queue.close(cancels=False)
     for thread in threads:
         if thread is not threading.current_thread():  # a callback of a future may close the pool
             thread.join()
+    queue.wait_until_idle()  # clients may have borrowed some
     for clone in clones:
         clone.close()

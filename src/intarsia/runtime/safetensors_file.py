@@ -19,6 +19,7 @@ from intarsia.ir.dtype import DType
 from intarsia.runtime.bounded_json import parse_json
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import ArtifactError
+from intarsia.support.json_text import parse_json_text
 
 _FORMAT_NAMES: Final = {
     DType.FLOAT64: "F64", DType.FLOAT32: "F32", DType.FLOAT16: "F16", DType.BFLOAT16: "BF16",
@@ -173,8 +174,8 @@ def _tensor(data: Array, start: int, entry: object, tensor: StoredTensor, where:
 
 def _text_array(raw: Array, tensor: StoredTensor, where: str) -> Array:
     try:
-        items = json.loads(raw.tobytes())
-    except (ValueError, RecursionError) as error:
+        items = parse_json_text(raw.tobytes())
+    except ValueError as error:
         raise ArtifactError(f'tensor "{tensor.name}" of {where} is not a list of texts') from error
     if (
         not isinstance(items, list)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from intarsia.runtime.buffers import allocate, new_array
+from intarsia.runtime.call_series import SeriesKernel
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned, shares_memory
@@ -31,12 +32,16 @@ class StraightLine:
     The argument lists of every kernel call are made once. Values that change from call to call (inputs, large
     results, values of unknown shape) are written into them. Buffers of known shape are the same on every
     call.
+
+    Attributes:
+        series: The only kernel, if calls can be run at once.
     """
 
     def __init__(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], constants: Sequence[Array]
     ) -> None:
         block = plan.blocks["main"]
+        self.series = SeriesKernel.of(plan, kernels)
         steps = [step for step in block.steps if isinstance(step, RunKernel)]
         self._buffers = allocate(block, steps, plan.slot_types)
         self._result_slots = block.results

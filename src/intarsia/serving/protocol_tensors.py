@@ -74,7 +74,12 @@ def read_tensor(info: TensorInfo, datatype: str, shape: Sequence[object], data: 
     array = _from_bytes(info, dtype, data) if isinstance(data, bytes) else _from_numbers(info, dtype, data)
     if array.size != size:
         raise InputError(f'input "{info.name}" has {array.size} elements, its shape {list(shape)} has {size}')
-    return array.reshape(extents)
+    try:
+        return array.reshape(extents)
+    except (ValueError, OverflowError) as error:  # more axes or larger extents than arrays have
+        raise InputError(
+            f'input "{info.name}" has a shape of {len(extents)} axes that no array has: {error}'
+        ) from error
 
 
 def has_json_form(array: Array) -> bool:

@@ -8,6 +8,12 @@ from typing import Final
 COMPILE_PROCESSES: Final = "INTARSIA_COMPILE_PROCESSES"
 """Variable with the most processes that a build starts to compile kernels; 0 for none."""
 
+PROGRAM_CACHE: Final = "INTARSIA_PROGRAM_CACHE"
+"""Variable with the most MiB of compiled programs that builds by native keep on disk; 0 for none."""
+
+CUDA_LIBRARY: Final = "INTARSIA_LIBCUDA"
+"""Variable with the name or path of the CUDA driver's library, where it is not the usual one."""
+
 
 def copy_environment() -> dict[str, str]:
     """Return the variables of this process, for the `env` of one that it starts.

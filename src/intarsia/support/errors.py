@@ -25,7 +25,8 @@
     │   ├── UnknownRelocationError        object code that only LLVM can load (object_code.relocation)
     │   └── ForbiddenSymbolError          object code with a forbidden call (object_code.process_symbols)
     ├── ExecutionError                1   a kernel failed at run time
-    │   └── ConnectionLostError           an executor is out of reach (measure.testbed.transport)
+    │   ├── ConnectionLostError           an executor is out of reach (measure.testbed.transport)
+    │   └── GpuLostError                  a kernel has faulted (runtime.cuda.driver)
     ├── CallRefusedError              1   a call of a pool that does not run
     │   ├── PoolFullError                 too many calls wait already
     │   ├── DeadlineError                 its time was up before it could begin
@@ -50,6 +51,7 @@ that an error passes through add its location with `add_note` (operator, pass, n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -77,6 +79,23 @@ class IntarsiaError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by fields, so that errors cross process borders (measuring workers)."""
         return (_rebuild, (type(self), self.__dict__))
+
+
+def causes(error: BaseException, *, with_contexts: bool = False) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that and so on, each once.
+
+    Args:
+        error: The error.
+        with_contexts: Whether an error without a cause leads on to the error during whose handling it was
+            raised.
+    """
+    seen: set[int] = set()
+    current: BaseException | None = error
+    # Python accepts chains that lead back to themselves: `raise error from error` makes one.
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or (current.__context__ if with_contexts else None)
 
 
 def _rebuild(cls: type[IntarsiaError], state: dict[str, object]) -> IntarsiaError:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
 _MACHINE: Final = Path("/")
 """The root of this machine, whose processor and caches are read once."""
+_QUOTA_SECONDS: Final = 1.0
+"""Seconds for which the quotas of cgroups are kept: they are in a dozen files, and change rarely."""
 # Instruction sets that kernels depend on. Other CPU flags are no part of a machine's fingerprint.
 _RELEVANT: Final = re.compile(
     r"ssse3|sse4_[12]|avx.*|amx.*|fma4?|f16c|bmi[12]|neon|asimd.+|fphp|i8mm|bf16|sve.*|sme[0-9]?|vfpv4"
@@ -113,7 +116,16 @@ def usable_cores(root: Path) -> int:
     """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min([allowed, *_quotas(root)]))
+    if root != _MACHINE:
+        return max(1, min([allowed, *_quotas(root)]))
+    return max(1, min([allowed, *_machine_quotas(int(time.monotonic() / _QUOTA_SECONDS))]))
+
+
+@lru_cache(maxsize=1)
+def _machine_quotas(period: int) -> tuple[int, ...]:
+    """Return the quotas of this machine, as read first in a period of `_QUOTA_SECONDS`."""
+    del period  # the key of the cache
+    return tuple(_quotas(_MACHINE))
 
 
 def _quotas(root: Path) -> Iterator[int]:

@@ -26,6 +26,8 @@ _LABELS: Final = {
     "thread_policy": "thread policy",
 }
 _TYPES: Final = {"str": str, "int": int}
+_LATER_FIELDS: Final = ("machine", "gpus")
+"""Fields that records of earlier versions lack; they are left out where they are empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Host:
         thread_policy: Text of the toolchain layer's policy for the number of threads of a kernel.
         machine: Text of the machine model, measured or by the CPU's family, since schedule rules follow it;
             "" in records of versions without one.
+        gpus: Facts about each GPU as text: name, size, clocks, driver; none in records of earlier versions.
     """
 
     cpu_model: str
@@ -60,6 +63,7 @@ class Host:
     toolchains: tuple[tuple[str, str], ...] = ()
     thread_policy: str = ""
     machine: str = ""
+    gpus: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "isa", tuple(sorted(self.isa)))
@@ -108,9 +112,10 @@ class Host:
     def to_json(self) -> dict[str, object]:
         """The fields as plain values; `from_json` reads them back."""
         record: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
-        record |= {"isa": list(self.isa), "toolchains": dict(self.toolchains)}
-        if not self.machine:
-            del record["machine"]  # a record of a version without it keeps its digest
+        record |= {"isa": list(self.isa), "toolchains": dict(self.toolchains), "gpus": list(self.gpus)}
+        for name in _LATER_FIELDS:
+            if not record[name]:
+                del record[name]  # a record of a version without it keeps its digest
         return record
 
     @classmethod
@@ -122,8 +127,8 @@ class Host:
         """
         values: dict[str, object] = {}
         for field in fields(cls):
-            if field.name == "machine" and field.name not in record:
-                continue  # artifacts of versions before the machine model are still read
+            if field.name in _LATER_FIELDS and field.name not in record:
+                continue  # artifacts of versions before the field are still read
             if field.name not in record:
                 raise ArtifactError(f"the host record has no {field.name!r}")
             values[field.name] = _plain(field.name, str(field.type), record[field.name])
@@ -141,6 +146,10 @@ class Host:
                 lines.append(f"{label}: {_shown(here)} here, {_shown(there)} there")
         if differing := _differing_values(self.machine, other.machine):
             lines.append(f"machine model: {differing}")
+        for number in range(max(len(self.gpus), len(other.gpus))):
+            here, there = (_shown("".join(host.gpus[number : number + 1])) for host in (self, other))
+            if here != there:
+                lines.append(f"GPU {number}: {here} here, {there} there")
         for place, more, fewer in (("here", self, other), ("there", other, self)):
             if extra := fewer.isa_missing(more.isa):
                 lines.append(f"instruction sets only {place}: {', '.join(extra)}")
@@ -171,7 +180,7 @@ def _shown(value: object) -> str:
 def _plain(name: str, type_name: str, value: object) -> object:
     """A field's value from its JSON form."""
     match name, value:
-        case "isa", list() if all(isinstance(item, str) for item in value):
+        case "isa" | "gpus", list() if all(isinstance(item, str) for item in value):
             return tuple(value)
         case "toolchains", dict() if all(isinstance(item, str) for pair in value.items() for item in pair):
             return tuple(value.items())

@@ -7,8 +7,8 @@ Sources of the defaults, where a comment names no other:
 * Arm: "Neoverse N1 Software Optimization Guide", PJDOC-466751330-9707.
 
 Bandwidths of caches are peaks by these; loops reach less, which `doctor --calibrate` measures. No manual says
-how fast memory, a shared cache or a barrier is: their defaults are those of the generic model, measured on
-one Zen 3 server.
+how fast memory, a shared cache or a barrier is: where a comment names no measurement, their defaults are
+those of the generic model, measured on one Zen 3 server.
 """
 
 from __future__ import annotations
@@ -29,9 +29,18 @@ FAMILIES: Final[Mapping[str, MachineModel]] = MappingProxyType(
         # Two pipes of 32 bytes, which a vector of 64 bytes takes both. L2: 32 bytes per cycle.
         "znver4": MachineModel("znver4", fma_bytes=64),
         # Two pipes and two loads of 64 bytes, L2: 64 bytes per cycle. L1: 48 KiB in 12 ways. `doctor
-        # --calibrate` on an EPYC of this family gave 3.99 cycles, and 124 and 62 bytes per cycle. Members for
-        # laptops have pipes of 32 bytes, and are left out.
-        "znver5": MachineModel("znver5", first_ways=12, first_bandwidth=128.0, second_bandwidth=64.0),
+        # --calibrate` on an EPYC of this family gave 3.99 cycles, and 124 and 62 bytes per cycle, 28.6 to
+        # 30.3 from the last-level cache, and 12.8 to 13.2 from memory (three runs). What all cores load
+        # together was not measured, as neighbours were busy. Members for laptops have pipes of 32 bytes,
+        # and are left out.
+        "znver5": MachineModel(
+            "znver5",
+            first_ways=12,
+            first_bandwidth=128.0,
+            second_bandwidth=64.0,
+            third_bandwidth=29.0,
+            memory_bandwidth=13.0,
+        ),
         # FMA: 5 cycles, two pipes of 32 bytes; Broadwell as well. L2: a line of 64 bytes per cycle, of which
         # loops get no more than 32 (Travis Downs, uarch-bench wiki, "How much bandwidth does the L2 have").
         "haswell": MachineModel("haswell", fma_latency=5, fma_bytes=64),

@@ -19,6 +19,7 @@ from typing import Final
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import OutputError
 from intarsia.support.files import output_error, write_text
+from intarsia.support.json_text import parse_json_text
 from intarsia.support.user_folders import data_folder
 from intarsia.target.cache_sizes import CacheSizes
 from intarsia.target.cpu import cache_line_bytes, cpu_model, first_cache_ways, read_cpuinfo
@@ -107,7 +108,7 @@ def _machine_file(root: Path, folder: Path) -> MachineFile:
     default = default_machine_model(root)
     path = folder / f"{_identity(root, default)}.json"
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = parse_json_text(path.read_text("utf-8"))
         return MachineFile(_with_record(default, record), path, tuple(record["measured"]))
     except FileNotFoundError:
         return MachineFile(default, path)

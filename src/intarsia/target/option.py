@@ -186,6 +186,13 @@ for _option in (
     TargetOption("partition_rule", str, "the rule by which Collage proposes partitions for the target"),
     TargetOption("threads", int, "threads that run one operator, 1 or more", minimum=1),
     TargetOption(
+        "timed_on_device",
+        bool,
+        "whether kernels for a GPU are timed by its events, with inputs and results in its memory",
+        default=False,
+        is_tuned=False,
+    ),
+    TargetOption(
         "optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1)
     ),
 ):

@@ -96,6 +96,12 @@ class Target:
         """Whether a toolchain does the compiling."""
         return self.toolchain is not None
 
+    @property
+    def toolchain_text(self) -> str:
+        """The toolchain for tables, with the kind of device if it is not the CPU: "native on cuda"."""
+        where = "" if self.kind == DeviceType.CPU.kind else f" on {self.kind}"
+        return f"{self.toolchain}{where}"
+
     def is_external_codegen_for(self, other: Target) -> bool:
         """Whether this target refines `other`: the same device kind, a toolchain here and none there."""
         return self.kind == other.kind and self.is_external_codegen and not other.is_external_codegen

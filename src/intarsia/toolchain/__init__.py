@@ -3,7 +3,7 @@
 protocol            what a toolchain is
 registered          installed toolchains, and those that work on this machine
 package             checks the Python package behind a toolchain
-native, onnxruntime, openvino, torch, reference
+native, onnxruntime, openvino, torch, tensorrt, reference
                     one room for each toolchain: `toolchain` is the class, `options` those of its targets,
                     `kernel` what it compiles to
 
@@ -18,6 +18,7 @@ bound_memory        checks that the arrays an engine is bound to still have thei
 delivery            copies results into the caller's buffers
 engine_message      shortens the message of an engine's error
 this_host           the host with the versions of its toolchains
+devices_here        the devices of this machine, and the toolchains that work on them
 
 Names are loaded when they are first used: the options of a toolchain are read without the rest of it.
 """
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
     from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Toolchain, Unavailable
     from intarsia.toolchain.registered import (
         ToolchainStatus,
+        availability_on,
+        cpu_toolchains,
         installed_toolchains,
         targets,
         toolchain,
+        toolchain_for,
         usable_toolchains,
     )
 
@@ -43,9 +47,12 @@ _HOMES = {
     "Toolchain": "intarsia.toolchain.protocol",
     "ToolchainStatus": "intarsia.toolchain.registered",
     "Unavailable": "intarsia.toolchain.protocol",
+    "availability_on": "intarsia.toolchain.registered",
+    "cpu_toolchains": "intarsia.toolchain.registered",
     "installed_toolchains": "intarsia.toolchain.registered",
     "targets": "intarsia.toolchain.registered",
     "toolchain": "intarsia.toolchain.registered",
+    "toolchain_for": "intarsia.toolchain.registered",
     "usable_toolchains": "intarsia.toolchain.registered",
 }
 
@@ -56,9 +63,12 @@ __all__ = [
     "Toolchain",
     "ToolchainStatus",
     "Unavailable",
+    "availability_on",
+    "cpu_toolchains",
     "installed_toolchains",
     "targets",
     "toolchain",
+    "toolchain_for",
     "usable_toolchains",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from intarsia.support.errors import MissingToolchainError
-from intarsia.toolchain.protocol import Available, Toolchain, Unavailable
+from intarsia.toolchain.protocol import Available, RunsOnDevices, Toolchain, Unavailable
 
 
 def package_availability(package: str, install: str) -> Available | Unavailable:
@@ -47,9 +47,21 @@ def require(toolchain: Toolchain) -> None:
         raise missing(toolchain.name, availability)
 
 
-def missing(name: str, why: Unavailable) -> MissingToolchainError:
-    """The error for a toolchain that is not usable here."""
-    return MissingToolchainError(f"toolchain {name!r} is not usable here: {why.reason}", help=why.help)
+def require_on(toolchain: RunsOnDevices, name: str, kind: str) -> None:
+    """Do nothing if a toolchain is usable here on devices of a kind.
+
+    Raises:
+        MissingToolchainError: It is not; the message says why.
+    """
+    availability = toolchain.availability_on(kind)
+    if isinstance(availability, Unavailable):
+        raise missing(name, availability, kind)
+
+
+def missing(name: str, why: Unavailable, kind: str = "") -> MissingToolchainError:
+    """The error for a toolchain that is not usable here, on devices of a kind if one is given."""
+    where = f"on {kind} here" if kind else "here"
+    return MissingToolchainError(f"toolchain {name!r} is not usable {where}: {why.reason}", help=why.help)
 
 
 def _broken(package: str, error: Exception) -> str:

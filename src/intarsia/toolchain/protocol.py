@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from intarsia.ir import Call, Function, IRModule
 from intarsia.runtime.availability import Available, Unavailable
 from intarsia.runtime.kernel import Kernel, KernelLoader
 from intarsia.target import Target
 
-__all__ = ["Available", "FusionStyle", "OnnxLimits", "Toolchain", "Unavailable"]
+__all__ = ["Available", "FusionStyle", "OnnxLimits", "RunsOnDevices", "Toolchain", "Unavailable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +54,14 @@ class Toolchain(KernelLoader, Protocol):
             CompileError: It cannot; the message names what is not supported.
             MissingToolchainError: It is not usable here.
         """
+
+
+@runtime_checkable
+class RunsOnDevices(Protocol):
+    """A toolchain with kernels for devices other than the CPU.
+
+    One that has none for the CPU has the class attribute `is_for_gpus_only`, which is true.
+    """
+
+    def availability_on(self, kind: str) -> Available | Unavailable:
+        """Whether it can be used here for devices of a kind, such as "cuda"; never raises."""

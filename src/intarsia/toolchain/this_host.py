@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from intarsia.runtime.cuda.gpu_facts import gpus_here
 from intarsia.target import Host
 from intarsia.target.cpu import usable_cores
 from intarsia.target.machine_file import machine_model
@@ -20,7 +21,8 @@ def this_host() -> Host:
     All but the usable cores and the machine model is read once: a process may be moved to other cores while
     it runs, and calibrate its machine.
     """
-    return replace(_first_seen(), cores=usable_cores(Path("/")), machine=str(machine_model()))
+    gpus = tuple(map(str, gpus_here().facts))
+    return replace(_first_seen(), cores=usable_cores(Path("/")), machine=str(machine_model()), gpus=gpus)
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from intarsia.support.errors import UsageError
+from intarsia.support.json_text import parse_json_text
 from intarsia.transform.instrument.pass_instrument import PassInstrument
 from intarsia.transform.pass_config import config_from_plain, plain_config
 from intarsia.transform.pass_context import PassContext
@@ -58,7 +59,7 @@ class PassSettings:
                 type.
         """
         try:
-            settings = dict(json.loads(self.text or "{}"))
+            settings = dict(parse_json_text(self.text or "{}"))
         except (ValueError, TypeError) as error:
             raise UsageError(f"damaged pass settings {self.text!r:.80}") from error
         unknown = settings.keys() - _DEFAULTS.keys()

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
+from intarsia.support.json_text import parse_json_text
 from intarsia.transform.option_type import changed_fields, is_option
 from intarsia.transform.pass_info import PassInfo
 from intarsia.transform.pass_text import construct_text
@@ -87,7 +88,7 @@ class PassTrace:
             UsageError: The text is not such a trace.
         """
         try:
-            return cls(tuple(AppliedPass(**item) for item in json.loads(text)))
+            return cls(tuple(AppliedPass(**item) for item in parse_json_text(text)))
         except (ValueError, TypeError) as error:
             raise UsageError(f"not a recorded pass trace: {error}") from None
 

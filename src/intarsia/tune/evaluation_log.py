@@ -10,6 +10,7 @@ from pathlib import Path
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import DatabaseError
 from intarsia.support.files import output_error
+from intarsia.support.json_text import parse_json_text
 from intarsia.tune.evaluator import FAILED, Evaluation, Evaluator, EvaluatorOfKernels, evaluator_of_part
 from intarsia.tune.trace import Trace
 
@@ -78,7 +79,7 @@ class ReplayEvaluator:
             raise DatabaseError(f"cannot read {self.path}: {error.strerror}") from error
         for number, line in enumerate(lines, 1):
             try:
-                digest, perf, fate = json.loads(line)
+                digest, perf, fate = parse_json_text(line)
                 evaluation = Evaluation(float(perf), str(fate), is_new=False)
                 self._evaluations.setdefault(str(digest), evaluation)
             except (ValueError, TypeError) as error:

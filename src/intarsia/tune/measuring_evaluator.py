@@ -23,7 +23,7 @@ from intarsia.tune.kernel_answers import KernelAnswers
 from intarsia.tune.placed_candidate import with_placement
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.trace import Trace
-from intarsia.tune.tuned_candidate import decisions_of, tuned_candidate
+from intarsia.tune.tuned_candidate import Decision, decisions_and_base, decisions_of, tuned_candidate
 
 Metric = Callable[[Sequence[float]], float]
 
@@ -67,6 +67,8 @@ class MeasuringEvaluator:
     _evaluations: dict[str, Evaluation] = field(default_factory=dict, init=False)
     _parts: dict[str, MeasuringEvaluator] = field(default_factory=dict, init=False)
     _answers: KernelAnswers | None = field(default=None, init=False)
+    _inputs: dict[str, MeasureInput] = field(default_factory=dict, init=False)
+    """The form in which a program was measured, by its digest: a placement can be written in two ways."""
     _digests: WeakKeyDictionary[IRModule, str] = field(default_factory=WeakKeyDictionary, init=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +131,9 @@ class MeasuringEvaluator:
         except CompileError:
             return
         evaluation = replace(self._evaluation(result, is_new=False), is_first=False)
-        self._evaluations.setdefault(self._digest(mod), evaluation)
+        digest = self._digest(mod)
+        self._evaluations.setdefault(digest, evaluation)
+        self._inputs.setdefault(digest, item)
 
     def for_part(self, mod: IRModule) -> MeasuringEvaluator:
         """Return an evaluator of candidates for a part of the model, on random inputs and the same budget.
@@ -147,12 +151,14 @@ class MeasuringEvaluator:
         return self._parts[digest]
 
     def input(self, candidate: Trace) -> MeasureInput:
-        """Return the measurement input of a candidate."""
+        """Return the measurement input of a candidate: the one with which it was measured if there is one."""
         mod = candidate.out_mod
         base = AS_IT_IS if _is_partitioned(mod) else WHOLE
         if self.by_decisions and candidate.in_mod is self.workload.module:
             decided = tuned_candidate(decisions_of(candidate), base)
-            return with_placement(MeasureInput(self.workload, self.target, decided))
+            item = with_placement(MeasureInput(self.workload, self.target, decided))
+            measured = self._inputs.get(self._digest(mod), item)
+            return measured if _decisions(measured) == _decisions(item) else item
         folder = self.measurer.testbed.prepare(self.workload)
         workload = Workload(
             mod,
@@ -175,6 +181,7 @@ class MeasuringEvaluator:
         control, inputs = self.control, tuple(items.values())
         seconds, trials = control.seconds_left, control.trials_left
         results = self.measurer.measure(inputs, seconds=seconds, trials=trials, enough=self.enough)
+        self._inputs.update(items)
         for (digest, item), result in zip(items.items(), results, strict=True):
             self._evaluations[digest] = self._evaluation(result, is_new=not is_stored[digest])
             if item.workload is not self.workload:
@@ -189,6 +196,11 @@ class MeasuringEvaluator:
         if not result.costs:
             return Evaluation(FAILED, "its measurement has no cost", is_new, is_first=True)
         return Evaluation(METRICS[self.metric](result.costs), is_new=is_new, is_first=True)
+
+
+def _decisions(item: MeasureInput) -> tuple[Decision, ...]:
+    """Return the decisions of a candidate before its placement."""
+    return decisions_and_base(item.candidate)[0]
 
 
 def _is_partitioned(mod: IRModule) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
+from intarsia.support.json_text import parse_json_text
 from intarsia.transform import PassContext
 from intarsia.tune.instruction import Instruction
 
@@ -153,7 +154,7 @@ class Trace:
             UsageError: The text is no trace, or a decision does not apply.
         """
         try:
-            data = json.loads(text)
+            data = parse_json_text(text)
             steps = [
                 TraceStep(Instruction.from_json(instruction), decision)
                 for instruction, decision in data["steps"]
@@ -198,7 +199,7 @@ def get_trace(given: IRModule | Trace) -> Trace:
 def _digests(text: str) -> tuple[str, str]:
     """Return the digests of the programs before and after a trace."""
     try:
-        data = json.loads(text)
+        data = parse_json_text(text)
         return str(data["in"]), str(data["out"])
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"not a trace: {error}") from None

@@ -159,6 +159,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "..." not in commands  # no description is cut off
     assert [line.split()[0] for line in commands.splitlines()] == [
         "doctor",
+        "devices",
         "tune",
         "run",
         "bench",

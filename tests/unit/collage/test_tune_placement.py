@@ -469,3 +469,25 @@ def test_passes_on_the_whole_leave_time_for_parts() -> None:
     control = RunControl(seconds=60.0, meter=alone, proves=True)
     tuned(replace(placing, covers=0), alone, control=control)
     assert control.spent >= 60.0
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"), [(1.05, 29.0), (1.3, 58.0), (inf, 29.0)], ids=["near", "behind", "lacking"]
+)
+def test_time_is_left_for_parts_where_a_mix_is_likely_to_win(right: float, expected: float) -> None:
+    seconds: list[float] = []
+
+    @dataclass(frozen=True)
+    class Watching(TuningPass, opt_level=0):
+        """Changes nothing."""
+
+        def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
+            seconds.append(ctx.control.seconds_left)
+            return trace.copy()
+
+    judge = SecondEach(fastest(reference=1.0, right=right))
+    placing = TunePlacement(
+        targets=BOTH, reach=1.1, estimator="mocked", covers=2, eval_passes=(Watching(),), seconds=inf
+    )
+    tuned(placing, judge, control=RunControl(seconds=60.0, meter=judge))
+    assert seconds[0] == expected

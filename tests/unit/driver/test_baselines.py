@@ -19,7 +19,11 @@ def names(text: str, target: Target = NATIVE) -> list[str]:
 
 def test_native_runs_any_batch_with_code_for_a_few_sizes_and_with_code_for_any() -> None:
     text = "g (float[n, 3] x) => (float[n, 3] y) { y = Relu (x) }"
-    assert names(text) == ["native", "native batches=any"]
+    assert names(text) == ["native", "native batches=1+4+16"]
+    images = (
+        "g (float[n, 1, 3, 3] x) => (float[n, 1, 3, 3] y) <float[1, 1, 1, 1] w = {2}> { y = Conv (x, w) }"
+    )
+    assert names(images) == ["native", "native batches=any"]
     assert names(text, NATIVE.with_options(batches="1+2")) == ["native batches=1+2"]
     assert names(text, Target("cpu -toolchain=reference")) == ["reference"]
 

@@ -13,8 +13,8 @@ from intarsia.op import call
 
 @pytest.fixture(autouse=True)
 def _peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_peak", lambda threads: 1e9 * threads)
-    monkeypatch.setattr(bounds, "_bandwidth", lambda threads: 1e6)
+    monkeypatch.setattr(bounds, "host_peak", lambda _isa, threads: 1e9 * threads)
+    monkeypatch.setattr(bounds, "host_bandwidth", lambda _isa, _threads: 1e6)
     monkeypatch.setattr(bounds, "_cached_bytes", lambda: 1 << 40)
 
 

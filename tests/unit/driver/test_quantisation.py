@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from intarsia.op import call
 from intarsia.support.errors import InputError, UsageError
 from intarsia.target import Target
 from intarsia.tune.passes import TuneQuantization
+from intarsia.tune.quantise.layer_errors import LayerErrors
+from intarsia.tune.quantise.precision_problem import LayerCost, PrecisionProblem
 
 BUDGET = ErrorBudget(0.2, None)
 
@@ -135,6 +138,39 @@ def test_a_program_without_calibration_is_judged_by_all_sets() -> None:
     mod = program(call("MatMul", image(2, 4), weights(4, 4)))
     trials = trials_for(mod, {"x": np.ones((2, 4), np.float32)})
     assert judged_trials(trials, mod) == list(trials)
+
+
+@pytest.mark.slow
+def test_layers_are_chosen_among_three_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are fixed: of layers, float32 4, bfloat16 2, int8 1; of programs, less with bfloat16."""
+
+    def timed(annotated: IRModule, errors: LayerErrors, target: Target) -> PrecisionProblem:
+        pairs = zip(errors.int8, errors.bfloat16, strict=True)
+        return PrecisionProblem(tuple(LayerCost(4.0, 1.0, wide, 2.0, narrow) for wide, narrow in pairs))
+
+    def raced(mods: Sequence[IRModule], *given: Any) -> list[float]:
+        return [1.0 if "to=16" in str(mod) else 2.0 for mod in mods]
+
+    monkeypatch.setattr("intarsia.driver.quantisation.has_bfloat16", lambda: True)
+    monkeypatch.setattr("intarsia.driver.quantisation.precision_problem", timed)
+    monkeypatch.setattr("intarsia.driver.quantisation.program_times", raced)
+    mod, notes = residual_network(32), list[str]()
+    rng = np.random.default_rng(0)
+    images = {"x": rng.standard_normal((4, 2, 32, 6, 6)).astype(np.float32)}
+    targets = [Target.for_toolchain(name) for name in ("openvino", "reference")]
+    result = prepare_quantisation(mod, images, BUDGET, 0, notes.append, targets, front=True)
+    (item,) = result.passes
+    assert isinstance(item, TuneQuantization)
+    mixed = [text for text in item.layers if "bfloat16" in text]
+    assert mixed
+    assert any("bfloat16 in " in note and ", by times on openvino: error 0.00" in note for note in notes)
+    entrants = quantised_entrants(Workload(mod), targets[:1], result.passes)
+    assert entrants[0].name == "openvino int8"
+    for entrant in entrants[1:]:
+        candidate = instantiate(mod, Target.for_toolchain("reference"), entrant.input.candidate)
+        (trial,) = judged_trials(trials_for(mod, result.inputs), candidate)
+        assert trial.gate.check(run_arrays(ia.build(candidate), trial.inputs)).passed
+        assert "bfloat16" in str(candidate) or "int8" in str(candidate)
 
 
 @pytest.mark.processes

@@ -8,7 +8,7 @@ from tests.onnx_models import model_of
 
 from intarsia import from_onnx
 from intarsia.driver.shape_samples import shapes_of, sized_program
-from intarsia.ir import DimRange, IRModule, TensorType, dim_ranges
+from intarsia.ir import DimRange, DType, IRModule, TensorType, dim_ranges
 from intarsia.measure.sizes.dim_sizes import SizesArgument
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import UsageError
@@ -99,3 +99,48 @@ def test_examples_come_first_and_widen_usual_ranges() -> None:
     }
     assert sized.samples[0].sizes["batch"] == 11
     assert sized.samples[0].sizes["seq"] == 2
+
+
+def decoder(total: str = "past + new", new: str = "new") -> IRModule:
+    return from_onnx(
+        model_of(
+            f'g (float[{new}, 4] x, float[past, 4] p, float["{total}", 4] m) => (float["{total}", 4] y) '
+            "{ j = Concat <axis = 0> (p, x) y = Mul (j, m) }"
+        )
+    )
+
+
+def test_a_dimension_that_is_named_as_a_sum_has_the_sum_of_the_sizes() -> None:
+    sized = sized_program(decoder(), {"new": (1, 8), "past": (0, 100)}, {}, silent)
+    assert dim_ranges(sized.module["main"])["past + new"] == DimRange(1, 108)
+    assert len(sized.samples) > 3
+    for sample in sized.samples:
+        assert sample.sizes["past + new"] == sample.sizes["past"] + sample.sizes["new"]
+
+
+def test_of_a_sum_one_summand_may_be_fixed_or_a_number() -> None:
+    fixed = sized_program(decoder(), {"new": 3, "past": (0, 100)}, {}, silent)
+    assert {sample.sizes["past + new"] - sample.sizes["past"] for sample in fixed.samples} == {3}
+    number = sized_program(decoder("past + 1", "1"), {"past": (0, 100)}, {}, silent)
+    assert {sample.sizes["past + 1"] - sample.sizes["past"] for sample in number.samples} == {1}
+
+
+def test_a_sum_of_fixed_sizes_is_fixed() -> None:
+    sized = sized_program(decoder(), {"new": 3, "past": 5}, {}, silent)
+    assert not sized.samples
+    assert sized.module["main"].params[2].checked_type == TensorType((8, 4), DType.FLOAT32)
+
+
+def test_a_past_may_be_empty_and_sums_are_not_named_as_assumed() -> None:
+    notes: list[str] = []
+    sized = sized_program(decoder(), {}, {}, notes.append)
+    assert min(sample.sizes["past"] for sample in sized.samples) == 0
+    assert notes == [
+        "the model has symbolic dimensions without sizes: tuned for new=1..8, past=0..256; "
+        "--shape gives others"
+    ]
+
+
+def test_a_size_that_is_given_for_a_sum_is_kept() -> None:
+    sized = sized_program(decoder(), {"new": (1, 2), "past": (1, 2), "past + new": (2, 4)}, {}, silent)
+    assert dim_ranges(sized.module["main"])["past + new"] == DimRange(2, 4)

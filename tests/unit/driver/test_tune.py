@@ -107,6 +107,16 @@ def test_nothing_right_is_an_error_that_tells_each_fate() -> None:
     )
 
 
+def test_nothing_right_at_sizes_that_were_assumed_names_the_option_for_others() -> None:
+    model = model_of("g (float[batch, 4] x) => (float[batch, 4] y) { y = Relu(x) }")
+    with pytest.raises(UnsupportedModelError) as caught:
+        ia.tune(model, budget="0.2s", targets=[target("refusing"), target("failing")])
+    assert caught.value.help == (
+        "it was tried with batch=1..8; if the model needs other sizes, give them: "
+        "--shape batch=LOW..HIGH, or dims={...} in Python"
+    )
+
+
 def test_every_registered_toolchain_is_a_candidate_by_default() -> None:
     result = ia.tune(relu(), budget="0.2s")
     assert {"onnxruntime", "openvino", "reference", "missing"} <= set(fates(result))

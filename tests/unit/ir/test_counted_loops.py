@@ -57,7 +57,10 @@ def test_count_is_compared() -> None:
     [
         (doubled(Load(X, (integer(0), integer(0)))), "the count is float32; expected int64"),
         (doubled(Load(Buffer("other", (), I64), ())), "unknown buffer other"),
-        (doubled(half(), ForKind.UNROLLED), "a loop with a count is unrolled; expected serial or parallel"),
+        (
+            doubled(half(), ForKind.UNROLLED),
+            "a loop with a count is unrolled; expected serial, parallel or block",
+        ),
         (doubled(ROW), "unbound loop variable i"),
     ],
 )

@@ -24,6 +24,9 @@ pytestmark = pytest.mark.processes
 SLACK_BYTES = 32 * MEBIBYTE
 """More than a worker holds (21 MiB): one may be starting anew at one of the two moments."""
 
+REPLACED = 2
+"""Threads, and processes, that may be missing for a moment while a worker is replaced."""
+
 
 def candidates(first: int, count: int) -> list[Candidate]:
     """Of 16, one crashes while it is built, one while it runs, and one is wrong."""
@@ -57,7 +60,9 @@ def test_nothing_is_left_behind_by_candidates(
             results = measurer.measure([as_input(candidate) for candidate in candidates(96, count)])
             assert sum(result is not None and result.is_ok for result in results) == count * 13 // 16
             assert open_files() < files + 10  # some more or less while a worker is being replaced
-            assert until(lambda: (threading.active_count(), len(own_children())) == (threads, processes))
+            # A leak for each candidate that crashes would be ten of either, or more.
+            assert until(lambda: threading.active_count() <= threads + REPLACED)
+            assert until(lambda: len(own_children()) <= processes + REPLACED)
             assert own_bytes() < held + SLACK_BYTES
             assert all(held_bytes(pid) < keepers[pid] + SLACK_BYTES for pid in own_children())
             (folder,) = temporary.iterdir()

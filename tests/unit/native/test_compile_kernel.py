@@ -23,10 +23,11 @@ from intarsia.ir.prim_func import (
     MemoryScope,
     Store,
 )
-from intarsia.native.compile_kernel import SYMBOL, compile_kernel
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import CodegenOptions, IrPasses
+from intarsia.native.object_code.kernel_cache import SYMBOL
 from intarsia.native.tir.interpret import interpret
 from intarsia.support.errors import ArtifactError, ExecutionError
 

@@ -18,6 +18,19 @@ def test_the_schema_is_that_of_the_pinned_opset() -> None:
     assert OPSETS[""] == PINNED_OPSET
 
 
+@pytest.mark.parametrize(
+    ("name", "help_"),
+    [
+        ("MatMull", "did you mean MatMul?"),
+        ("LayerNorm", "did you mean LayerNormalization?"),
+        ("Frobnicate", "check the exporter that wrote the model"),
+        ("Xyz", "check the exporter that wrote the model"),
+    ],
+)
+def test_only_names_in_similar_spelling_are_suggested(name: str, help_: str) -> None:
+    assert unknown_operator(name, "", 17).help == help_
+
+
 def test_unknown_operator_names_the_nearest() -> None:
     with pytest.raises(InvalidModelError, match="unknown operator 'Convv': ONNX opset 26") as caught:
         schema_of("Convv")

@@ -153,7 +153,7 @@ def test_spans_are_kept() -> None:
 
 
 def test_unknown_toolchains_are_errors() -> None:
-    with pytest.raises(UsageError, match="unknown toolchain 'tensorrt'"):
-        AnnotateTarget(("tensorrt",))(program(X))
+    with pytest.raises(UsageError, match="unknown toolchain 'ethosn'"):
+        AnnotateTarget(("ethosn",))(program(X))
     with pytest.raises(UsageError, match="names no toolchain"):
         AnnotateTarget(("cpu -threads=2",))(program(X))

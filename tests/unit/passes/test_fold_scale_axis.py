@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pytest
 from tests.pass_checks import assert_facts_kept, assert_same_results, checked, operator_counts
@@ -32,6 +36,7 @@ from intarsia.passes import (
     FoldScaleAxis,
     SimplifyInference,
 )
+from intarsia.passes.fold_scale.scale import scaled_constant
 from intarsia.target import DeviceType, VirtualDevice
 from intarsia.transform import Pass, Sequential, get_pass
 
@@ -123,3 +128,26 @@ def test_long_chains_are_no_deep_recursion(made: Pass, length: int) -> None:
         body = call("Relu", call("Mul", body, factors(4))) if number % 10 else call("MatMul", body, half)
     left = multiplications(made(program(body, x)))
     assert left == (0 if made is BACKWARD else 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(4, 3), (3,), ()])
+def test_scaled_weights_are_rounded_once(shape: tuple[int, ...], dtype: type) -> None:
+    values = np.random.default_rng(3).normal(size=shape)
+    by = np.array([[1 / 3, -7.5, 1e-3]])
+    data: np.ndarray[tuple[int, ...], np.dtype[Any]] = values.astype(dtype)
+    expected = (data.astype(np.float64) * by).astype(dtype)
+    scaled = scaled_constant(Constant(data), by).data
+    assert (scaled.dtype, scaled.shape) == (expected.dtype, expected.shape)
+    assert scaled.tobytes() == expected.tobytes()
+
+
+def test_weights_are_scaled_without_a_wider_copy() -> None:
+    data = np.ones((1024, 1024), np.float32)
+    tracemalloc.start()
+    try:
+        scaled_constant(Constant(data), np.array(2.0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * data.nbytes

@@ -342,3 +342,15 @@ def test_what_onnxruntime_refuses_is_an_error_that_says_so() -> None:
     after = ToMixedPrecision("bfloat16")(of(product(image(3, 4))))
     with pytest.raises(CompileError, match="MatMul"):
         ia.build(partition_whole(after, ia.Target.for_toolchain("onnxruntime")))
+
+
+def test_layers_by_number() -> None:
+    """Layer 1 alone is lowered; its activation follows, and what reads that keeps float32."""
+    first = call("Relu", call("MatMul", image(2, 4), constant(4, 4)))
+    second = call("Relu", call("MatMul", first, constant(4, 4)))
+    mod = of(call("MatMul", second, constant(4, 3)))
+    made = ToMixedPrecision("bfloat16", layers=(1,))
+    assert dtypes(near(mod, made), "MatMul") == ["float32", "bfloat16", "float32"]
+    assert dtypes(made(mod), "Relu") == ["float32", "bfloat16"]
+    with pytest.raises(UsageError, match=r"^layers has -1, expected numbers from 0$"):
+        ToMixedPrecision(layers=(-1,))

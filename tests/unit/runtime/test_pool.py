@@ -46,12 +46,14 @@ class Gate(FakeKernel):
         self.is_open = threading.Event()
         self.entered = threading.Semaphore(0)
         self.order: list[float] = []
+        self.threads: list[int] = []
         self.clones_made: list[Gate] = []
 
     def clones(self, count: int, threads: int | None = None) -> Sequence[Kernel]:
         for _ in range(count):
             clone = Gate()
             clone.is_open, clone.entered, clone.order = self.is_open, self.entered, self.order
+            clone.threads = self.threads
             self.clones_made.append(clone)
         return self.clones_made[-count:]
 
@@ -59,6 +61,7 @@ class Gate(FakeKernel):
         first = inputs[0]
         assert isinstance(first, np.ndarray)
         self.order.append(float(first[0]))
+        self.threads.append(threading.get_ident())
         self.entered.release()
         assert self.is_open.wait(PATIENCE)
         return super().run(inputs, outputs)
@@ -235,7 +238,7 @@ def test_closing_closes_the_clones_once_and_not_the_program() -> None:
 def test_a_dropped_pool_ends_its_threads() -> None:
     exe = program(fake("double"))
     pool = Pool(exe, 2)
-    pool(X)
+    pool.submit(X).result(PATIENCE)
     threads = list(pool._threads)
     assert len(threads) == 2
     del pool

@@ -118,3 +118,10 @@ def test_whatever_comes_is_an_array_or_an_error(
             continue
         assert array.dtype == DType(dtype).numpy
         assert list(array.shape) == shape
+
+
+@pytest.mark.parametrize("shape", [[0] * 82, [1] * 81, [0, 2**70]])
+def test_shapes_that_no_array_has(shape: list[int]) -> None:
+    data = [1.0] if 0 not in shape else []
+    with pytest.raises(InputError, match="axes that no array has"):
+        read_tensor(TensorInfo("x", "float32", ("n", "m")), "FP32", shape, data)

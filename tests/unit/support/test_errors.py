@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from intarsia.support import errors
-from intarsia.support.errors import IntarsiaError, InvalidModelError
+from intarsia.support.errors import IntarsiaError, InvalidModelError, causes
 
 
 def all_errors() -> list[type[IntarsiaError]]:
@@ -43,3 +43,15 @@ def test_the_tree_in_the_module_names_every_error_with_its_exit_code() -> None:
     assert codes["TooSlowError"] == 5
     assert codes["DatabaseError"] == 6
     assert codes["ExecutionError"] == 1
+
+
+def test_causes_are_yielded_once_each_although_an_error_is_its_own_cause() -> None:
+    first, second, third = ValueError("first"), KeyError("second"), OSError("third")
+    first.__cause__, second.__context__ = second, third
+    assert list(causes(first)) == [first, second]
+    assert list(causes(first, with_contexts=True)) == [first, second, third]
+    third.__cause__ = first
+    assert list(causes(first, with_contexts=True)) == [first, second, third]
+    alone = ValueError("alone")
+    alone.__cause__ = alone
+    assert list(causes(alone)) == [alone]

@@ -3,15 +3,18 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fake_clock import FakeClock
 
 from intarsia.support.errors import ArtifactError
-from intarsia.target import Host
+from intarsia.target import Host, cpu
+from intarsia.target.cpu import usable_cores
 
 XEON = """\
 processor\t: 0
@@ -70,6 +73,7 @@ HOSTS = st.builds(
     python=st.text(),
     toolchains=st.dictionaries(st.text(), st.text()).map(lambda versions: tuple(versions.items())),
     thread_policy=st.text(),
+    gpus=st.lists(st.text()).map(tuple),
 )
 
 
@@ -259,3 +263,24 @@ def test_damaged_record(change: dict[str, object], expected: str) -> None:
     with pytest.raises(ArtifactError) as caught:
         Host.from_json({name: value for name, value in merged.items() if value is not None})
     assert str(caught.value) == expected
+
+
+def test_quotas_of_this_machine_are_read_again_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, reads = FakeClock(), list[Path]()
+
+    def read(root: Path) -> list[int]:
+        reads.append(root)
+        return [1]
+
+    monkeypatch.setattr(cpu, "_quotas", read)
+    monkeypatch.setattr(time, "monotonic", clock)
+    cpu._machine_quotas.cache_clear()
+    try:
+        for _ in range(3):
+            assert usable_cores(Path("/")) == 1
+        assert len(reads) == 1
+        clock.advance(1)
+        assert usable_cores(Path("/")) == 1
+        assert len(reads) == 2
+    finally:
+        cpu._machine_quotas.cache_clear()

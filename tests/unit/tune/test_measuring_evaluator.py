@@ -19,7 +19,7 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
-from intarsia.passes import InferType
+from intarsia.passes import InferType, partition_whole
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.transform import PassContext, PassSettings
@@ -150,3 +150,22 @@ def test_parts_and_programs_have_the_settings_of_the_workload(testbed: LocalTest
     mod = judge.workload.module
     assert judge.for_part(mod).workload.settings == settings
     assert judge.input(Trace(mod)).workload.settings == settings
+
+
+@transformation
+def given_away(mod: IRModule) -> IRModule:
+    """A decision that gives the program to its toolchain, as those on native's kernels do."""
+    return partition_whole(mod, TARGET)
+
+
+def test_a_program_that_is_given_away_by_a_decision_is_measured_once(testbed: LocalTestbed) -> None:
+    """A placement behind the decision changes nothing, and is another way to write the candidate."""
+    judge = evaluator(testbed, by_decisions=True)
+    ctx = TuningContext(judge)
+    alone = Trace(judge.workload.module)
+    alone.add(Instruction("give away", {"to it": Choice(given_away)}), "to it", ctx)
+    placed = alone.copy()
+    placed.add(Instruction("target", {"it": Choice("PartitionWhole", {"target": str(TARGET)})}), "it", ctx)
+    assert judge.input(alone).candidate != judge.input(placed).candidate
+    judge.evaluate([placed])
+    assert judge.input(alone) == judge.input(placed)

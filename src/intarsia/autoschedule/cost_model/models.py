@@ -7,7 +7,9 @@ from intarsia.autoschedule.cost_model.cost_model import CostModel
 from intarsia.autoschedule.cost_model.draft_model import DraftModel
 from intarsia.autoschedule.cost_model.learned_model import LearnedModel
 from intarsia.autoschedule.cost_model.ridge import Ridge
+from intarsia.autoschedule.cost_model.static_gpu_model import StaticGpuModel
 from intarsia.autoschedule.features import FeatureOptions, Machine
+from intarsia.native.gpu.static_cost import GpuFacts
 from intarsia.support.errors import UsageError
 
 
@@ -46,8 +48,21 @@ def usual_model(machine: Machine, seed: int = 43) -> LearnedModel:
         machine: Vector width, registers, caches and threads of the machine.
         seed: Seed of the trees.
     """
-    draft, features = DraftModel(machine), FeatureOptions(machine=machine)
+    return _learned_model(DraftModel(machine), FeatureOptions(machine=machine), seed)
+
+
+def usual_gpu_model(facts: GpuFacts, seed: int = 43) -> LearnedModel:
+    """As `usual_model`, for a GPU; it ranks by the static cost before it has learned from measurements.
+
+    Args:
+        facts: Peaks of the GPU.
+        seed: Seed of the trees.
+    """
+    return _learned_model(StaticGpuModel(facts), FeatureOptions(), seed)
+
+
+def _learned_model(before: CostModel, features: FeatureOptions, seed: int) -> LearnedModel:
     try:
-        return boosted_tree_model(draft, seed=seed, options=features)
+        return boosted_tree_model(before, seed=seed, options=features)
     except UsageError:
-        return ridge_model(draft, options=features)
+        return ridge_model(before, options=features)

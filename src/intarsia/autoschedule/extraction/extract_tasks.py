@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from intarsia.autoschedule.extraction.extracted_task import ExtractedTask
+from intarsia.autoschedule.task import HardwareParams
 from intarsia.build.kernel_requests import KernelRequest, kernel_requests
 from intarsia.ir import IRModule
 from intarsia.passes import partition_whole
@@ -55,5 +56,6 @@ def _extract_from_region(request: KernelRequest) -> Iterator[ExtractedTask]:
     kernels = {kernel.dag: kernel for kernel in reversed(planned.plan.kernels)}
     for (dag, threads), count in calls.items():
         kernel, host = kernels[dag], Target.for_toolchain(Native.name, target.kind, threads=threads)
-        task = ExtractedTask.of_kernel(dag, host, planned.isa, threads, kernel.name, kernel.constants)
+        hardware = HardwareParams.of_isa(planned.isa, threads)
+        task = ExtractedTask.of_kernel(dag, host, planned.isa, hardware, kernel.name, kernel.constants)
         yield replace(task, weight=count * request.calls)

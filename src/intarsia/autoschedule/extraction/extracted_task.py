@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from intarsia.autoschedule.task import HardwareParams, SearchTask
+from intarsia.autoschedule.task import HardwareParams, SearchTask, SpaceOptions
+from intarsia.autoschedule.task.space_options import GPU_SPACE
 from intarsia.native.dag import ComputeDAG, structural_key
+from intarsia.native.gpu.default_gpu_state import default_gpu_state
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
@@ -28,7 +30,7 @@ class ExtractedTask:
         task: Search task; its constants are packed ahead of time, as in a build.
         weight: Number of calls of this kernel in the program's plan.
         name: Name of the kernel: its operators, and the first characters of its key.
-        isa: Instruction set that the kernel is compiled for.
+        isa: Instruction set that the kernel is compiled for; that of the host of a GPU.
     """
 
     task: SearchTask
@@ -42,7 +44,7 @@ class ExtractedTask:
         dag: ComputeDAG,
         target: Target,
         isa: Isa,
-        threads: int,
+        hardware: HardwareParams,
         name: str,
         constants: Mapping[str, npt.NDArray[Any]],
     ) -> ExtractedTask:
@@ -52,7 +54,7 @@ class ExtractedTask:
             dag: Computation of the kernel.
             target: Native target that compiles the kernel.
             isa: Instruction set that the kernel is compiled for.
-            threads: Number of threads that run the kernel.
+            hardware: Parameters of the machine that runs it: `isa` with its threads, or a GPU.
             name: Name of the kernel.
             constants: Contents of placeholders by name. Integer ones are kept, because they may be indices
                 and times
@@ -63,9 +65,10 @@ class ExtractedTask:
             for tensor in dag.placeholders
             if tensor.op.name in constants and not tensor.dtype.is_float
         }
-        hardware, option = (
-            HardwareParams.of_isa(isa, threads),
-            LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED,
+        option = (
+            LayoutRewriteOption.NO_REWRITE
+            if hardware.is_gpu
+            else LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
         )
         task = SearchTask(dag, target, hardware, structural_workload_key(dag), option, indices)
         return cls(task, 1, name, isa)
@@ -78,7 +81,14 @@ class ExtractedTask:
     @cached_property
     def default_state(self) -> LoopState:
         """Loops of the kernel without a schedule record."""
+        if self.task.hardware.is_gpu:
+            return default_gpu_state(self.task.dag)
         return default_state(self.task.dag, self.isa, self.task.hardware.num_cores)
+
+    @property
+    def space(self) -> SpaceOptions:
+        """Limits of the space that is searched."""
+        return GPU_SPACE if self.task.hardware.is_gpu else SpaceOptions(micro_kernels=self.isa)
 
     @property
     def flop_count(self) -> int:

@@ -6,18 +6,13 @@ from typing import Final
 
 from intarsia.autoschedule.features.arithmetic_intensity import SAMPLES
 from intarsia.autoschedule.features.buffer_features import BUFFER_FEATURES
+from intarsia.autoschedule.features.gpu_features import GPU_FEATURES
 from intarsia.autoschedule.features.loop_annotations import ANNOTATIONS, POSITIONS
 from intarsia.autoschedule.features.machine_features import MACHINE_FEATURES
 from intarsia.autoschedule.features.operation_counts import COUNTS
 
 MAX_BUFFERS: Final = 5
 """Maximum number of buffers of a store that have features."""
-GPU_FEATURES: Final = (
-    "is_gpu",
-    *(f"{kind}_{axis}_len" for kind in ("blockIdx", "threadIdx") for axis in "xyz"),
-    "vthread_len",
-)
-"""Features of GPU threads: on a CPU 0, and lengths of 1."""
 ALLOCATION_FEATURES: Final = ("alloc_size", "alloc_prod", "alloc_outer_prod", "alloc_inner_prod")
 """Features of the allocation of the written buffer."""
 OUTER_FEATURES: Final = ("outer_prod", "num_loops", "auto_unroll_max_step")

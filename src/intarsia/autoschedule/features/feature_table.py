@@ -37,13 +37,15 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
                 ),
             )
         },
-        "is_gpu": "always 0",
+        "is_gpu": "1 if blocks and threads of a GPU are around the store",
+        "blockIdx_x_len": "blocks of the grid; 1 on CPUs",
+        "threadIdx_x_len": "threads of a block; 1 on CPUs",
         **{
-            f"{kind}_{axis}_len": "threads of a GPU: always 1"
+            f"{kind}_{axis}_len": "always 1: grids and blocks have one dimension"
             for kind in ("blockIdx", "threadIdx")
-            for axis in "xyz"
+            for axis in "yz"
         },
-        "vthread_len": "threads of a GPU: always 1",
+        "vthread_len": "virtual threads of a thread; 1 on CPUs",
         "B.acc_type.kRead": "1 if the buffer is read only",
         "B.acc_type.kWrite": "1 if it is written only",
         "B.acc_type.kReadWrite": "1 if it is both",

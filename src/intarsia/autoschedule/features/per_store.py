@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from intarsia.autoschedule.features.arithmetic_intensity import intensity_curve
 from intarsia.autoschedule.features.buffer_features import buffer_features
-from intarsia.autoschedule.features.feature_names import GPU_FEATURES, MAX_BUFFERS, feature_names
+from intarsia.autoschedule.features.feature_names import MAX_BUFFERS, feature_names
+from intarsia.autoschedule.features.gpu_features import gpu_features
 from intarsia.autoschedule.features.loop_annotations import annotation_features
 from intarsia.autoschedule.features.machine import Machine
 from intarsia.autoschedule.features.machine_features import machine_features
@@ -20,8 +20,6 @@ from intarsia.autoschedule.features.reuse import LoopTouches
 from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analyse_stores
 from intarsia.autoschedule.task.hardware_params import HardwareParams
 from intarsia.ir import PrimFunc
-
-_ON_CPU: Final = [0.0] + [1.0] * (len(GPU_FEATURES) - 1)
 
 
 def per_store_features(
@@ -90,7 +88,7 @@ def store_features(
         counts[name] = [total + count * store.iterations for total, count in pairs]
         buffers = buffer_features(store, touches, hardware.cache_line_bytes, max_buffers)
         rows[name] = [
-            *(*annotation_features(store), *_ON_CPU, *buffers),
+            *(*annotation_features(store), *gpu_features(store), *buffers),
             *(*intensity_curve(store), *_allocation(store)),
             *(store.iterations, len(store.loops), unroll),
             *(machine_features(store, machine) if machine is not None else ()),

@@ -18,7 +18,7 @@ from intarsia.native.loop_state.step_json import step_from_json
 from intarsia.native.lowering import infer_bound
 from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import UsageError
-from intarsia.target import Host
+from intarsia.target import Host, Target
 from intarsia.transform import PassSettings
 
 
@@ -68,7 +68,7 @@ class ScheduleDatabase:
 
         A schedule measured several times is a single record with all costs that count.
         """
-        target = str(schedule_target(task.hardware.num_cores))
+        target = str(_target_of(task))
         stored = [
             record
             for record in self.database.records_of(self._workload(task).digest)
@@ -84,16 +84,23 @@ class ScheduleDatabase:
         They have no costs: costs of another machine do not hold on this one. Schedules that the task does not
         allow are left out.
         """
-        target = str(schedule_target(task.hardware.num_cores))
+        target = str(_target_of(task))
         hints = self.database.hints(self._workload(task).digest, target, k, self.host.digest)
         states = (_hinted(task, hint) for hint in hints if hint.kind == KIND)
         return tuple(state for state in states if state is not None)
 
     def _workload(self, task: SearchTask) -> KernelWorkload:
         if task not in self._workloads:
-            workload = KernelWorkload(task.dag, Isa.host(), task.task_inputs, self.settings)
+            is_for_gpu = task.hardware.is_gpu
+            workload = KernelWorkload(
+                task.dag, Isa.host(), task.task_inputs, self.settings, is_for_gpu=is_for_gpu
+            )
             self._workloads[task] = workload
         return self._workloads[task]
+
+
+def _target_of(task: SearchTask) -> Target:
+    return schedule_target(task.hardware.num_cores, is_for_gpu=task.hardware.is_gpu)
 
 
 def _record(task: SearchTask, kept: MeasureRecord) -> Record | None:

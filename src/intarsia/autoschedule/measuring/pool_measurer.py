@@ -53,7 +53,7 @@ class PoolMeasurer(ClosedOnExit):
     Attributes:
         testbed: Testbed, with limits for schedules.
         isa: Instruction set of the code; kernels run on as many threads as the hardware of their task has
-            cores.
+            cores. Those of tasks of a GPU run there, and are timed by its events.
         build: Function of a module that builds a schedule; workers import it by its name.
         on_measured: Callbacks that are called with each measurement of `measure` at once, so that it is kept
             however the run ends. The caller of `remeasure` reports its results, with the winner marked.
@@ -114,7 +114,10 @@ class PoolMeasurer(ClosedOnExit):
     def workload(self, task: SearchTask) -> KernelWorkload:
         """Return the computation of a task as a workload of the testbed."""
         if task not in self._workloads:
-            self._workloads[task] = KernelWorkload(task.dag, self.isa, task.task_inputs, build=self.build)
+            is_for_gpu = task.hardware.is_gpu
+            self._workloads[task] = KernelWorkload(
+                task.dag, self.isa, task.task_inputs, build=self.build, is_for_gpu=is_for_gpu
+            )
         return self._workloads[task]
 
     def prepare(self, pairs: Sequence[tuple[SearchTask, LoopState]]) -> None:

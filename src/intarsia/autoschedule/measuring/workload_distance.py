@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from math import inf
 from typing import TypeGuard
+
+from intarsia.support.json_text import parse_json_text
 
 
 def calc_workload_dis_factor(wanted: str, measured: str) -> float:
@@ -41,7 +42,7 @@ def calc_workload_dis_factor(wanted: str, measured: str) -> float:
 def _parts(key: str) -> list[object] | None:
     """Return name and arguments with inner lists flattened; None if the key is no list."""
     try:
-        data = json.loads(key)
+        data = parse_json_text(key)
     except ValueError:
         return None
     return list(_flat(data)) if isinstance(data, list) else None

@@ -9,7 +9,9 @@ from intarsia.autoschedule.mutation.mutate_auto_unroll import MutateAutoUnroll
 from intarsia.autoschedule.mutation.mutate_compute_location import MutateComputeLocation
 from intarsia.autoschedule.mutation.mutate_micro_kernel import MutateMicroKernel
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
+from intarsia.autoschedule.mutation.mutate_thread_sizes import MutateThreadSizes
 from intarsia.autoschedule.mutation.mutate_tile_size import MutateTileSize
+from intarsia.autoschedule.population.gpu import is_launchable
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -39,6 +41,12 @@ CPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
     MutateMicroKernel(),
 )
 """The mutations for CPUs; the last one is drawn only where the space has micro-kernels."""
+GPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
+    MutateThreadSizes(),
+    MutateTileSize(),
+    MutateAutoUnroll(),
+)
+"""The mutations for GPUs."""
 
 
 def mutate(
@@ -56,8 +64,11 @@ def mutate(
         The program, or None if the drawn mutation is impossible here; callers try again.
     """
     limits = SpaceOptions() if options is None else options
-    weights = [rule.weight(limits) for rule in CPU_MUTATION_RULES]
+    is_gpu = task.hardware.is_gpu
+    rules = GPU_MUTATION_RULES if is_gpu else CPU_MUTATION_RULES
+    weights = [rule.weight(limits) for rule in rules]
     if not any(weights):
         return None
-    (rule,) = rng.choices(CPU_MUTATION_RULES, weights)
-    return rule.apply(task, state, rng, limits)
+    (rule,) = rng.choices(rules, weights)
+    after = rule.apply(task, state, rng, limits)
+    return None if after is None or (is_gpu and not is_launchable(task, after)) else after

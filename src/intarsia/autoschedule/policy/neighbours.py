@@ -12,6 +12,7 @@ from typing import Final
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
 from intarsia.autoschedule.population import replay_program, with_bounds
 from intarsia.autoschedule.population.factorizations import divisors
+from intarsia.autoschedule.population.gpu import ThreadSizes, is_launchable
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -40,6 +41,8 @@ def neighbours(
         All neighbours, distinct and different from the program, with the ranges of all loops.
     """
     limits = space or SpaceOptions()
+    if task.hardware.is_gpu:
+        return _gpu_neighbours(task, state, limits)
     histories = [*_other_tiles(state.transform_steps, limits), *_other_hints(state.transform_steps, limits)]
     candidates = [replay_program(task.dag, steps) for steps in histories]
     candidates += [MutateParallel().apply(task, state, Random(seed), limits) for seed in range(_DRAWS)]  # noqa: S311
@@ -47,6 +50,24 @@ def neighbours(
     by_text = {neighbour.text: neighbour for neighbour in candidates if neighbour is not None}
     by_text.pop(state.text, None)
     return tuple(by_text.values())
+
+
+def _gpu_neighbours(task: SearchTask, state: LoopState, space: SpaceOptions) -> tuple[LoopState, ...]:
+    """Return the programs for a GPU with another length, the next smaller or larger, or another pragma."""
+    histories = [
+        *_other_sizes(ThreadSizes(state, task.hardware)),
+        *_other_hints(state.transform_steps, space),
+    ]
+    replayed = (replay_program(task.dag, steps) for steps in histories)
+    by_text = {after.text: after for after in replayed if after is not None and after.text != state.text}
+    return tuple(after for after in by_text.values() if is_launchable(task, after))
+
+
+def _other_sizes(sizes: ThreadSizes) -> Iterator[list[TransformStep]]:
+    given = sizes.given
+    for position in range(len(given)):
+        for lengths in sizes.next_lengths(position, given):
+            yield sizes.steps((*given[:position], lengths, *given[position + 1 :]))
 
 
 def _other_tiles(steps: Sequence[TransformStep], space: SpaceOptions) -> Iterator[list[TransformStep]]:

@@ -16,10 +16,12 @@ from intarsia.autoschedule.measuring import (
     ScheduleMeasurer,
     load_records,
 )
+from intarsia.autoschedule.policy.gpu_policy import gpu_policy
 from intarsia.autoschedule.policy.policy_options import PolicyOptions
 from intarsia.autoschedule.policy.sketch_policy import SketchPolicy
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
+from intarsia.autoschedule.task.facts_here import facts_here
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
@@ -57,12 +59,12 @@ def tune(
     on_measured: Sequence[OnMeasured] = (),
     seed: int = 0,
 ) -> LoopState | None:
-    """Search a schedule of a task on this machine (SearchTask.tune of TVM).
+    """Search a schedule of a task on this machine, or on its GPU (SearchTask.tune of TVM).
 
     Args:
         task: Search task.
         options: Limits of trials and time.
-        policy: Search policy; None for a `usual_policy` with worker processes.
+        policy: Search policy; None for a `usual_policy` or `gpu_policy` with worker processes.
         log: A v0.6 log that measurements are appended to. Its records of the task count: they are not
             measured
             again, and are deducted from the trials.
@@ -87,7 +89,11 @@ def tune(
         callbacks.append(RecordToFile(log))
     isa = Isa.host()
     with PoolMeasurer.open(isa, on_measured=callbacks) as measurer:
-        default_policy = usual_policy(task, measurer, isa, seed=seed, on_confirmed=callbacks)
+        default_policy = (
+            gpu_policy(task, measurer, facts_here(), seed=seed, on_confirmed=callbacks)
+            if task.hardware.is_gpu
+            else usual_policy(task, measurer, isa, seed=seed, on_confirmed=callbacks)
+        )
         preloaded = default_policy.preload(load_records(log)) if log is not None and log.exists() else 0
         return default_policy.search(options.after(preloaded))
 

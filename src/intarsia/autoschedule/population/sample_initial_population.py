@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from intarsia.autoschedule.population.change_compute_location import ChangeComputeLocation
 from intarsia.autoschedule.population.fill_tile_size import FillTileSize
+from intarsia.autoschedule.population.gpu import FillThreadSizes, is_launchable
 from intarsia.autoschedule.population.parallel import Parallel
 from intarsia.autoschedule.population.replay import with_bounds
 from intarsia.autoschedule.population.unroll import Unroll
@@ -39,6 +40,8 @@ CPU_POPULATION_RULES: Final[tuple[PopulationRule, ...]] = (
     Vectorization(),
 )
 """The rules for CPUs, in order."""
+GPU_POPULATION_RULES: Final[tuple[PopulationRule, ...]] = (FillThreadSizes(), Unroll())
+"""The rules for GPUs, in order."""
 
 
 def sample_initial_population(
@@ -84,11 +87,17 @@ def _micro_kernels(task: SearchTask, options: SpaceOptions) -> MicroKernelSketch
 def sample_program(
     task: SearchTask, sketch: LoopState, rng: Random, options: SpaceOptions
 ) -> LoopState | None:
-    """Draw a random program of a sketch, with all loop ranges; None if the draw is not a program."""
+    """Draw a random program of a sketch, with all loop ranges; None if the draw is not a program.
+
+    What a GPU cannot launch is no program either.
+    """
     state = sketch
-    for rule in CPU_POPULATION_RULES:
+    for rule in GPU_POPULATION_RULES if task.hardware.is_gpu else CPU_POPULATION_RULES:
         after = rule.apply(task, state, rng, options)
         if after is None:
             return None
         state = after
-    return with_bounds(state)
+    bounded = with_bounds(state)
+    if bounded is not None and task.hardware.is_gpu and not is_launchable(task, bounded):
+        return None
+    return bounded

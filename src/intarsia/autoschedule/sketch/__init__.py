@@ -10,11 +10,13 @@ C(i, j) += (S[i, k]*B[k, j])
 
 from intarsia.autoschedule.sketch.custom_sketch_rule import CustomSketchRule
 from intarsia.autoschedule.sketch.generate_sketches import CPU_RULES, generate_sketches
+from intarsia.autoschedule.sketch.gpu import GPU_RULES
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.sketch.sketch_rule import Condition, SketchContext, SketchRule
 
 __all__ = [
     "CPU_RULES",
+    "GPU_RULES",
     "Condition",
     "CustomSketchRule",
     "MicroKernelSketch",

@@ -9,6 +9,8 @@ from typing import Final
 from intarsia.autoschedule.sketch.add_cache_write import AddCacheWrite
 from intarsia.autoschedule.sketch.add_rfactor import AddRfactor
 from intarsia.autoschedule.sketch.always_inline import AlwaysInline
+from intarsia.autoschedule.sketch.gpu import GPU_RULES, GPU_STRUCTURE
+from intarsia.autoschedule.sketch.gpu.remaining_stages import with_remaining_stages_bound
 from intarsia.autoschedule.sketch.multi_level_tiling import MultiLevelTiling
 from intarsia.autoschedule.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
 from intarsia.autoschedule.sketch.simplify_const_tensor import SimplifyComputeWithConstTensor
@@ -28,6 +30,8 @@ CPU_RULES: Final[tuple[SketchRule, ...]] = (
     SkipStage(),
 )
 """The rules for CPUs, in the order in which they are tried."""
+CPU_STRUCTURE: Final = "SSRSRS"
+"""Levels of tiles on CPUs."""
 
 
 def generate_sketches(
@@ -35,7 +39,7 @@ def generate_sketches(
     rules: Sequence[SketchRule] | None = None,
     *,
     custom: Sequence[SketchRule] = (),
-    structure: str = "SSRSRS",
+    structure: str | None = None,
 ) -> tuple[LoopState, ...]:
     """Generate the sketches of a task: states with loop structure and open lengths (Ansor, section 4.1).
 
@@ -44,12 +48,14 @@ def generate_sketches(
 
     Args:
         task: Search task.
-        rules: Rules in order; None for CPU_RULES.
+        rules: Rules in order; None for those of the task's hardware, CPU_RULES or GPU_RULES.
         custom: Rules that are tried before the others.
-        structure: Levels of tiles, as in SketchContext.
+        structure: Levels of tiles, as in SketchContext; None for those of the task's hardware.
     """
-    context = SketchContext(task, structure)
-    tried = (*custom, *(CPU_RULES if rules is None else rules))
+    is_gpu = task.hardware.is_gpu
+    context = SketchContext(task, structure or (GPU_STRUCTURE if is_gpu else CPU_STRUCTURE))
+    usual = GPU_RULES if is_gpu else CPU_RULES
+    tried = (*custom, *(usual if rules is None else rules))
     first = LoopState.initial(task.dag)
     level: list[tuple[LoopState, int]] = [(first, len(first.stages) - 1)]
     finished: list[LoopState] = []
@@ -61,7 +67,8 @@ def generate_sketches(
             else:
                 following += _apply_rules(context, tried, state, stage_id)
         level = following
-    return tuple(map(_with_open_factors, finished))
+    sketches = map(_with_open_factors, map(with_remaining_stages_bound, finished) if is_gpu else finished)
+    return tuple({sketch.text: sketch for sketch in sketches}.values()) if is_gpu else tuple(sketches)
 
 
 def _apply_rules(

@@ -17,7 +17,8 @@ class SpaceOptions:
     """Limits of population and mutation rules; the defaults are Ansor's (SketchPolicy).
 
     Attributes:
-        structure: Levels of tiles, outermost first: S of spatial axes, R of reduction axes.
+        structure: Levels of tiles, outermost first: S of spatial axes, R of reduction axes; "" for those of
+            the hardware.
         max_innermost_split_factor: Maximum extent of the innermost part of a split.
         max_vectorize_size: Maximum extent of a vectorised loop.
         imperfect_share: Share of splits, from 0 to 1, that may leave a remainder where few lengths
@@ -43,7 +44,7 @@ class SpaceOptions:
             negative, or all are 0.
     """
 
-    structure: str = "SSRSRS"
+    structure: str = ""
     max_innermost_split_factor: int = 64
     max_vectorize_size: int = 16
     imperfect_share: float = 0.0
@@ -64,7 +65,7 @@ class SpaceOptions:
         for name in names:
             if getattr(self, name) < 1:
                 raise UsageError(f"option {name} is {getattr(self, name)}; expected at least 1")
-        if not self.structure or set(self.structure) - set("SR"):
+        if set(self.structure) - set("SR"):
             raise UsageError(f"structure {self.structure!r} is no sequence of S and R, such as SSRSRS")
         for name in ("imperfect_share", "micro_kernel_share"):
             if not 0 <= getattr(self, name) <= 1:
@@ -86,3 +87,7 @@ class SpaceOptions:
             self.compute_location_weight,
             self.parallel_weight,
         )
+
+
+GPU_SPACE: Final = SpaceOptions(unroll_steps=(0, 16, 64, 512, 1024))
+"""Limits of the space for GPUs: unroll pragmas are Ansor's."""

@@ -14,7 +14,7 @@ from intarsia.autoschedule.measuring.callbacks import OnMeasured
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, known_records
 from intarsia.autoschedule.population import with_bounds
-from intarsia.autoschedule.task import SearchTask, SpaceOptions
+from intarsia.autoschedule.task import SearchTask
 from intarsia.autoschedule.tuning.kernel_outlook import KernelOutlook
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
@@ -87,7 +87,7 @@ class KernelSearch:
             model,
             measurer,
             options,
-            SpaceOptions(micro_kernels=extracted.isa),
+            extracted.space,
             # The seed depends on the kernel, not on its position, so that adding kernels keeps the searches
             # of others.
             rng=Random(f"{seed} {extracted.key}"),  # noqa: S311  # a search, no secrets
@@ -174,11 +174,13 @@ class KernelSearch:
             return KeptSchedule(None, default, default, self.trials)
         return KeptSchedule(history_text(best), cost, default, self.trials)
 
-    def progress_row(self, peak: float, kept: KeptSchedule | None = None, reason: str = "") -> ScheduleRow:
+    def progress_row(
+        self, peak: float | None, kept: KeptSchedule | None = None, reason: str = ""
+    ) -> ScheduleRow:
         """Return the progress of the search.
 
         Args:
-            peak: Peak floating-point operations per second of the machine.
+            peak: Peak floating-point operations per second of the machine; None if it is not known.
             kept: Result of the finalists' confirmation, if there was one.
             reason: Why the kernel is not searched; "" if it is.
         """
@@ -194,7 +196,7 @@ class KernelSearch:
             default if math.isfinite(default) else None,
             cost if math.isfinite(cost) else None,
             speed,
-            None if speed is None else speed / peak,
+            None if speed is None or peak is None else speed / peak,
             kept is not None and kept.history is not None,
             reason,
         )

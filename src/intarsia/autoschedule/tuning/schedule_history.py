@@ -145,7 +145,7 @@ class ScheduleHistory:
 
     def spent(self, tasks: Sequence[ExtractedTask]) -> float:
         """Return the seconds spent so far on the schedule search of a model's kernels."""
-        data = self._read(self._key("spent", *sorted(task.key for task in tasks)))
+        data = self._read(self._spent_key(tasks))
         return float(data["seconds"]) if data and isinstance(data.get("seconds"), int | float) else 0.0
 
     def keep_spent(self, tasks: Sequence[ExtractedTask], seconds: float) -> None:
@@ -154,8 +154,11 @@ class ScheduleHistory:
         Raises:
             DatabaseError: It cannot be written.
         """
-        keys = sorted(task.key for task in tasks)
-        self._write(self._key("spent", *keys), tasks[0], {"seconds": seconds})
+        self._write(self._spent_key(tasks), tasks[0], {"seconds": seconds})
+
+    def _spent_key(self, tasks: Sequence[ExtractedTask]) -> str:
+        device = _device_parts(tasks[0]) if tasks else ()
+        return self._key("spent", *sorted(task.key for task in tasks), *device)
 
     def find_charge(self, question: Sequence[object]) -> SearchCharge | None:
         """Return what the search of a run counts for, if that run has finished it; None otherwise.
@@ -180,7 +183,7 @@ class ScheduleHistory:
         self._write(self._key("charge", *question), tasks[0], asdict(charge))
 
     def _result_key(self, task: ExtractedTask) -> str:
-        return self._key("schedule", task.key, task.task.hardware.num_cores)
+        return self._key("schedule", task.key, task.task.hardware.num_cores, *_device_parts(task))
 
     def _key(self, *parts: object) -> str:
         return digest_text([str(_VERSION), self.host.digest, *map(str, parts), *self.settings.digest_parts])
@@ -199,3 +202,8 @@ class ScheduleHistory:
         if self.database is not None:
             workload, text = kernel_digest(task.task.dag), json.dumps(data, separators=(",", ":"))
             self.database.keep_run(RunRecord(key, workload, self.host.digest, self.wall_clock(), text))
+
+
+def _device_parts(task: ExtractedTask) -> tuple[str, ...]:
+    """Return the parts of a key by which a kernel for a GPU differs from the same one for the CPU."""
+    return ("gpu",) if task.task.hardware.is_gpu else ()

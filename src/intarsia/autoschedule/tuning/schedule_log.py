@@ -23,7 +23,7 @@ from intarsia.autoschedule.tuning.search_schedules import (
 from intarsia.measure.database import Database
 from intarsia.measure.schedules.kernel_timing import KernelTiming
 from intarsia.measure.workers import Workers
-from intarsia.native.peak import measured_peak
+from intarsia.native.host_rates import host_peak
 from intarsia.native.roofline import Roofline
 from intarsia.support.callbacks import never, silent
 from intarsia.support.digest import digest_text
@@ -97,9 +97,14 @@ class ScheduleLogs:
         history: ScheduleHistory,
         seconds_in_program: Mapping[str, float],
     ) -> SearchedSchedules:
-        isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
-        roofline = partial(Roofline.measured, isa, threads)
-        timing = KernelTiming(operand_bytes=_EVICTED * threads * isa.caches.second)
+        isa, hardware = tasks[0].isa, tasks[0].task.hardware
+        threads = hardware.num_cores
+        # Kernels of a GPU are all searched: what bounds them there is not measured.
+        has_bounds = bool(self.least_share) and not hardware.is_gpu
+        roofline = partial(Roofline.measured, isa, threads) if has_bounds else None
+        operand_bytes = 0 if hardware.is_gpu else _EVICTED * threads * isa.caches.second
+        timing = KernelTiming(operand_bytes=operand_bytes)
+        machine = "gpu" if hardware.is_gpu else str(threads)
 
         def note(text: str) -> None:
             self.on_note(text)
@@ -115,25 +120,31 @@ class ScheduleLogs:
             search = ScheduleSearch(
                 measurer,
                 history,
-                measured_peak(isa, threads),
+                None if hardware.is_gpu else host_peak(isa, threads),
                 seconds=self.seconds,
                 seconds_each=self.seconds_each,
                 trials=self.trials,
                 seed=self.seed,
-                roofline=roofline if self.least_share else None,
+                roofline=roofline,
                 least_share=self.least_share,
                 least_work=LEAST_WORK,
                 seconds_in_program=seconds_in_program,
                 prepare=measurer.prepare,
                 on_confirmed=history.on_measured,
-                samples=schedule_folder() / samples_name(self.host, threads, history.settings),
+                samples=schedule_folder() / samples_name(self.host, machine, history.settings),
                 on_progress=self.on_progress,
                 should_stop=self.should_stop,
             )
             return search_schedules(tasks, search)
 
 
-def samples_name(host: Host, threads: int, settings: PassSettings) -> str:
-    """Return the name of the file of the cost model's samples: costs depend on the passes on loops, too."""
+def samples_name(host: Host, machine: str, settings: PassSettings) -> str:
+    """Return the name of the file of the cost model's samples: costs depend on the passes on loops, too.
+
+    Args:
+        host: This machine.
+        machine: Number of its threads, or "gpu".
+        settings: Settings of the passes on loops.
+    """
     suffix = f"-{digest_text(settings.digest_parts)}" if settings.digest_parts else ""
-    return f"samples-{host.digest}-{threads}{suffix}.npz"
+    return f"samples-{host.digest}-{machine}{suffix}.npz"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from intarsia.autoschedule.cost_model import LearnedModel, usual_model
+from intarsia.autoschedule.cost_model import LearnedModel
 from intarsia.autoschedule.cost_model.samples import Samples
-from intarsia.autoschedule.features import Machine
 from intarsia.support.errors import DatabaseError, OutputError
 
 GROWTH: Final = 0.1
@@ -33,15 +32,13 @@ class ScheduleModel:
     learned: frozenset[str]
 
     @classmethod
-    def open(cls, machine: Machine, seed: int, path: Path | None) -> Self:
-        """Create a model with the samples of a file, if it can be read; a draft predicts until it is warm.
+    def open(cls, model: LearnedModel, path: Path | None) -> Self:
+        """Give a model the samples of a file, if it can be read; its draft predicts until it is warm.
 
         Args:
-            machine: Vector width, registers, caches and threads of the machine.
-            seed: Random seed of the model.
+            model: Model without samples.
             path: File of samples, or None.
         """
-        model = usual_model(machine, seed)
         model.growth = GROWTH
         if path is None or not path.exists():
             return cls(model, path, frozenset())

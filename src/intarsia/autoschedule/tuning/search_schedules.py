@@ -10,7 +10,14 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from intarsia.autoschedule.cost_model import CostModel, DraftModel
+from intarsia.autoschedule.cost_model import (
+    CostModel,
+    DraftModel,
+    LearnedModel,
+    StaticGpuModel,
+    usual_gpu_model,
+    usual_model,
+)
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.features import Machine
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
@@ -18,6 +25,7 @@ from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, SchedulerTable, TaskScheduler
 from intarsia.autoschedule.task import SearchTask
+from intarsia.autoschedule.task.facts_here import facts_here
 from intarsia.autoschedule.tuning.kernel_search import KernelSearch
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
@@ -70,7 +78,7 @@ class ScheduleSearch:
     Attributes:
         measurer: Measurer of schedules.
         history: Stored measurements, results and search times of this machine.
-        peak: Peak floating-point operations per second of the machine.
+        peak: Peak floating-point operations per second of the machine; None if it is not known.
         seconds: Total seconds of the search, earlier searches of these kernels included.
         seconds_each: Seconds for each kernel that is chosen by what it can gain.
         trials: Maximum number of measured schedules of all kernels, stored ones included; None for no limit.
@@ -92,7 +100,7 @@ class ScheduleSearch:
 
     measurer: ScheduleMeasurer
     history: ScheduleHistory
-    peak: float
+    peak: float | None
     seconds: float = math.inf
     seconds_each: float = math.inf
     trials: int | None = None
@@ -148,11 +156,11 @@ def search_schedules(tasks: Sequence[ExtractedTask], search: ScheduleSearch) -> 
     if not tasks:
         raise UsageError("the program has no native kernels", help="schedules are of native kernels")
     spent = search.history.spent(tasks)
-    machine = Machine.of_isa(tasks[0].isa, tasks[0].task.hardware.num_cores)
-    model = ScheduleModel.open(machine, search.seed, search.samples)
+    learned, draft = _models(tasks[0], search.seed)
+    model = ScheduleModel.open(learned, search.samples)
     meter = WallMeter()
     control = RunControl(max(0.0, search.seconds - spent), meter=meter, should_stop=search.should_stop)
-    kernels = _kernels(tasks, search, control, meter, model.model, DraftModel(machine))
+    kernels = _kernels(tasks, search, control, meter, model.model, draft)
     run = _Run(search, control, model, kernels)
     run.restore()
     if control.seconds:
@@ -301,6 +309,16 @@ class _Run:
             self.reported = used
             row = self.chosen[table.tuned].progress_row(self.search.peak)
             self.search.on_progress(ScheduleProgress(row, used, table.objective, fraction))
+
+
+def _models(task: ExtractedTask, seed: int) -> tuple[LearnedModel, CostModel]:
+    """Return the model that learns, and the one that prunes candidates before, for the machine of a task."""
+    hardware = task.task.hardware
+    if hardware.is_gpu:
+        facts = facts_here()
+        return usual_gpu_model(facts, seed), StaticGpuModel(facts)
+    machine = Machine.of_isa(task.isa, hardware.num_cores)
+    return usual_model(machine, seed), DraftModel(machine)
 
 
 def _kernels(

@@ -12,6 +12,7 @@ from intarsia.ir import IRModule, structural_digest
 from intarsia.op.infer import infer_types
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Target
+from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.this_host import this_host
 from intarsia.transform import register_pass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from intarsia.autoschedule.extraction import ExtractedTask
     from intarsia.measure.workers import Workers
     from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+    from intarsia.tune.run_control import RunControl
 
 INSTRUCTION: Final = "schedules"
 DEFAULT: Final = "default schedules"
@@ -47,6 +49,10 @@ class TuneSchedule(TuningPass, opt_level=0):
     By default only kernels are searched that can gain: those that are far from the roofline of this machine,
     and have a share of the time. The rows of the others say why they are not. Where a run leaves too little
     time for a search, stored schedules are tried. Functions that have a schedule log keep it.
+
+    Kernels for a GPU are searched in the same way where there is one, and timed by its events; all of them,
+    since nothing bounds their times. Without a GPU they are searched by their static cost, which is no time;
+    the program with them is a candidate like any other.
 
     Attributes:
         target: Native target for the whole of a program without partitions; if empty,
@@ -133,6 +139,7 @@ class TuneSchedule(TuningPass, opt_level=0):
             unchanged: Candidate with default schedules.
             ctx: Context of the pass.
         """
+        from intarsia.autoschedule.tuning.gpu_schedules import has_gpu, is_for_gpu
         from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory, SearchCharge
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
         from intarsia.autoschedule.tuning.schedule_records import ScheduleRows, ScheduleSearchStart
@@ -143,6 +150,9 @@ class TuneSchedule(TuningPass, opt_level=0):
         def should_stop() -> bool:
             return control.is_over
 
+        on_gpu = is_for_gpu(mod, whole)
+        if on_gpu and not has_gpu():
+            return self._find_gpu_log(mod, whole, control)
         judge = measuring_evaluator(ctx.evaluator)
         history = ScheduleHistory(None if judge is None else judge.measurer.database, this_host())
         most = min(self.seconds, self.limits.seconds)
@@ -150,12 +160,14 @@ class TuneSchedule(TuningPass, opt_level=0):
         trials = search_trials(self.trials, ctx.control) if seconds else self.trials
         seconds = 0.0 if trials == 0 else seconds
         is_known = bool(seconds) or not history.is_empty
-        tasks = _kernels(mod, whole, control.on_note) if is_known and not should_stop() else ()
+        is_wanted = is_known and not should_stop()
+        tasks = _kernels(mod, whole, control.on_note, on_gpu=on_gpu) if is_wanted else ()
         if not tasks:
             return ""
         if seconds:
             control.report(ScheduleSearchStart())
-        seconds_in_program = _time_in_program(tasks, unchanged, ctx) if seconds else {}
+        # On a GPU each kernel is timed alone from the beginning: none is left out by its time in the program.
+        seconds_in_program = _time_in_program(tasks, unchanged, ctx) if seconds and not on_gpu else {}
         logs = ScheduleLogs(
             this_host(),
             history.database,
@@ -182,6 +194,26 @@ class TuneSchedule(TuningPass, opt_level=0):
                     history.keep_charge(question, tasks, charge)
         ctx.node.notes.append(ScheduleRows(searched.rows))
         return searched.log.digest if len(searched.log) else ""
+
+    def _find_gpu_log(self, mod: IRModule, whole: Target | None, control: RunControl) -> str:
+        """Search schedules of GPU kernels by their static cost; return the digest of their log.
+
+        Nothing is measured here: the program with these schedules is a candidate.
+        """
+        from intarsia.autoschedule.tuning.gpu_schedules import gpu_schedule_log
+
+        control = control.part(
+            seconds=search_seconds(min(self.seconds, self.limits.seconds), self.share, control)
+        )
+        try:
+            log = gpu_schedule_log(mod, whole, seed=self.seed, should_stop=lambda: control.is_over)
+        except (CompileError, ModelError) as error:
+            control.on_note(f"no schedules are searched: {error.problem}")
+            return ""
+        if not len(log):
+            return ""
+        log.save(schedule_folder())
+        return log.digest
 
 
 def _lent_workers(judge: MeasuringEvaluator | None) -> Workers | None:
@@ -212,12 +244,16 @@ def _time_in_program(
 
 
 def _kernels(
-    mod: IRModule, whole: Target | None, on_note: Callable[[str], object]
+    mod: IRModule, whole: Target | None, on_note: Callable[[str], object], *, on_gpu: bool
 ) -> tuple[ExtractedTask, ...]:
     """Return native's kernels of a program; none if it cannot compile it: its candidates report the error."""
     from intarsia.autoschedule.extraction import extract_tasks
+    from intarsia.autoschedule.extraction.extract_gpu_tasks import extract_gpu_tasks
+    from intarsia.autoschedule.task.facts_here import facts_here
 
     try:
+        if on_gpu:
+            return extract_gpu_tasks(mod, whole, facts_here())
         return extract_tasks(mod, whole)
     except (CompileError, ModelError) as error:
         on_note(f"no schedules are searched: {error.problem}")

@@ -21,7 +21,8 @@ Shapes: TypeAlias = Annotated[
     typer.Option(
         "--shape",
         metavar="SHAPE",
-        help="Static shape of an input: name=1,3,224,224 or name:1x3x224x224. May be repeated.",
+        help="Static shape of an input, name=1,3,224,224 or name:1x3x224x224, or sizes of symbolic "
+        "dimensions: batch=8,seq=128. May be repeated.",
         default_factory=list,
         show_default=False,
     ),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from intarsia.support.errors import UsageError
+from intarsia.support.json_text import parse_json_text
 from intarsia.support.plain_record import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _parse_config(texts: Iterable[str]) -> dict[str, object]:
 
 def _parse_value(text: str, value: str) -> Any:
     try:
-        return json.loads(value)
+        return parse_json_text(value)
     except ValueError:
         raise UsageError(
             f"--pass-config {text!r} has a value that is neither a number, nor true or false", help=_HELP

@@ -217,9 +217,11 @@ def engine_targets(threads: int | None) -> tuple[Target, ...]:
 
 
 def _parse_program(executable: Executable) -> IRModule:
+    """Return the program of an artifact, without its partition: uses of inputs are looked for in @main."""
     from intarsia.ir.parser import parse_module
+    from intarsia.passes.without_toolchains import without_toolchains
 
-    return parse_module(executable.program, executable.provenance.program_constants)
+    return without_toolchains(parse_module(executable.program, executable.provenance.program_constants))
 
 
 def compile_model(

@@ -42,7 +42,7 @@ def with_random_rest(
         UsageError: A shape is for an unknown input, or missing; the message shows the flags.
     """
     from intarsia.ir import SymbolicDim, with_fields
-    from intarsia.measure.inputs import random_inputs
+    from intarsia.measure.inputs import random_inputs, with_shapes
 
     by_dim = {SymbolicDim(name): size for name, size in sizes_by_dim(main, shapes).items()}
     has_shapes, shapes = bool(shapes), of_inputs(main, shapes)
@@ -54,7 +54,9 @@ def with_random_rest(
         note(f"random inputs have the sizes of the self test: {listed}")
         fixed = [with_fields(param, checked_type=_fixed(param, examples, sizes)) for param in rest]
     _refuse_symbolic(fixed, examples)
-    return {**given, **random_inputs(main, seed, {param.name: param.checked_type for param in fixed})}
+    # Shapes of given arrays count as well: they may be what a random length must be within.
+    sized = with_shapes(main, {name: array.shape for name, array in given.items()})
+    return {**given, **random_inputs(sized, seed, {param.name: param.checked_type for param in fixed})}
 
 
 def of_inputs(main: Function, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

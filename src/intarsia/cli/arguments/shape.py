@@ -18,8 +18,8 @@ _WITH_COMMAS: Final = re.compile(r"(?P<name>.+)=(?P<dims>[^=]*)", re.DOTALL)
 _WITH_CROSSES: Final = re.compile(r"(?P<name>.+):(?P<dims>[^:]*)", re.DOTALL)
 _NEXT_NAME: Final = re.compile(r",(?=[^,=]*=)")
 """The comma before the next name=: other commas stand between sizes."""
-_OF_SIZES: Final = re.compile(r"=[^=]*(?:\.\.|\d:)|,[^,=]*=")
-"""What only texts about sizes of dimensions have: a range, a share, or a second name."""
+_OF_SIZES: Final = re.compile(r"=[^=]*(?:\.\.|\d:)")
+"""What only texts about sizes of dimensions have: a range or a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,25 @@ def parse_shape_words(texts: Iterable[str]) -> ShapeWords:
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Parse shapes by input name.
+    """Parse shapes by input name, or single sizes by name of a dimension; one text may have several.
 
     Raises:
-        UsageError: A shape is malformed, or an input is named twice.
+        UsageError: A shape is malformed, or a name is given twice.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     for text in texts:
-        name, shape = parse_shape(text)
-        if name in shapes:
-            raise UsageError(f"--shape gives a shape for {name!r} twice")
-        shapes[name] = shape
+        for entry in _entries(text):
+            name, shape = parse_shape(entry)
+            if name in shapes:
+                raise UsageError(f"--shape gives a shape for {name!r} twice")
+            shapes[name] = shape
     return shapes
+
+
+def _entries(text: str) -> list[str]:
+    """Return the entries of a text such as batch=8,seq=128; a comma before the first = belongs to a name."""
+    entries = _NEXT_NAME.split(text)
+    return entries if "=" in entries[0] else [text]
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -15,22 +15,22 @@ def parse_target(text: str, threads: int | None = None) -> Target:
 
     Raises:
         UsageError: The text is malformed or names no toolchain.
-        MissingToolchainError: Its toolchain is unknown or not usable here.
+        MissingToolchainError: Its toolchain is unknown, or not usable here on such devices.
     """
-    from intarsia.toolchain import toolchain
+    from intarsia.toolchain import toolchain_for
 
     target = Target.of_text(text)
     if target.toolchain is None:
         raise UsageError(
             f'the target "{target}" names no toolchain', help='write for example "cpu -toolchain=openvino"'
         )
-    toolchain(target.toolchain)
+    toolchain_for(target)
     if threads is not None and target.option("threads") is None:
         return target.with_options(threads=threads)
     return target
 
 
 def target_text(target: Target) -> str:
-    """Return the target's text for tables: the toolchain, and its options (openvino threads=2)."""
+    """Return the target's text for tables: toolchain, device, and options (openvino threads=2)."""
     options = (f"{name}={value}" for name, value in target.options)
-    return " ".join([str(target.toolchain), *options])
+    return " ".join([target.toolchain_text, *options])

@@ -60,10 +60,12 @@ def compare(
     from intarsia.cli.arguments.program_list import open_programs
     from intarsia.cli.arguments.shape import parse_shapes
     from intarsia.driver.budget import parse_budget
+    from intarsia.driver.shape_samples import shapes_of, sized_program
     from intarsia.measure.judge.trials import trials_for
     from intarsia.measure.timing.interleaved import time_interleaved
     from intarsia.measure.timing.timing import TimingPolicy
     from intarsia.measure.work import random_text
+    from intarsia.support.callbacks import silent
 
     console: Console = context.obj
     if layers:
@@ -78,7 +80,9 @@ def compare(
     if len(programs) < 2:
         raise UsageError("compare needs at least two programs, but one is given", help=HELP)
     arrays = programs[0].inputs(inputs, seed, console.note)
-    trials = trials_for(programs[0].module, arrays, seed=seed)
+    # Judges that have no open dimensions draw the integers of the further sets within their axes.
+    module = sized_program(programs[0].module, {}, shapes_of(arrays), silent).module
+    trials = trials_for(module, arrays, seed=seed)
     verdicts = {program.name: _check(program, trials) for program in programs}
     calls = {program.name: program.bound_call(arrays) for program in programs}
     policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)

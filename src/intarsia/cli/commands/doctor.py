@@ -16,6 +16,7 @@ from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
     from intarsia.cli.console.console import Console
+    from intarsia.runtime.cuda.gpu_facts import Gpus
     from intarsia.target import Host
     from intarsia.toolchain import ToolchainStatus
 
@@ -46,7 +47,8 @@ def doctor(
 ) -> Report:
     """Show the machine and its toolchains.
 
-    Prints the CPU, each toolchain with its version or its problem, and the use of threads.
+    Prints the CPU and GPUs, each toolchain with its version or its problem, and the use of threads. What
+    works on GPUs is shown by: intarsia devices
     """
     if noise and calibrate:
         raise UsageError("--noise and --calibrate are two measurements", help="run one after the other")
@@ -59,6 +61,7 @@ def doctor(
 
         with exclusive_host(on_wait=context.obj.note):
             return noise_report(noise_self_test())
+    from intarsia.runtime.cuda.gpu_facts import gpus_here
     from intarsia.support.version import VERSION
     from intarsia.target.machine_file import machine_file
     from intarsia.toolchain import installed_toolchains
@@ -69,13 +72,14 @@ def doctor(
     document = {
         "intarsia": VERSION,
         "host": host.to_json(),
+        "gpus": [str(facts) for facts in gpus_here().facts],
         "toolchains": [_record(status) for status in statuses],
         "engines": engines,
         "machine_model": machine_record(machine),
     }
     verdict = f"ready: {', '.join(engines)}" if engines else NO_ENGINE
     blocks: tuple[Block, ...] = (
-        _machine_table(host, VERSION),
+        _machine_table(host, VERSION, gpus_here()),
         _toolchain_table(statuses),
         *_thread_lines(host),
         *machine_lines(machine),
@@ -126,7 +130,7 @@ def _record(status: ToolchainStatus) -> dict[str, object]:
     }
 
 
-def _machine_table(host: Host, version: str) -> Table:
+def _machine_table(host: Host, version: str, gpus: Gpus) -> Table:
     caches = (("L1d", host.l1d_bytes), ("L2", host.l2_bytes), ("L3", host.l3_bytes))
     rows = (
         ("intarsia", version),
@@ -136,6 +140,8 @@ def _machine_table(host: Host, version: str) -> Table:
         ("instruction sets", " ".join(host.isa) or "unknown"),
         ("usable cores", str(host.cores)),
         ("caches", ", ".join(f"{name} {cache_text(size)}" for name, size in caches)),
+        *(("GPU", str(facts)) for facts in gpus.facts),
+        *([] if gpus.unavailable is None else [("GPUs", f"none: {gpus.unavailable.reason}")]),
     )
     return Table(("machine", ""), rows)
 

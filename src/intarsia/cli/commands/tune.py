@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,7 +31,11 @@ from intarsia.driver.stream_search.objective import Objective
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from intarsia.cli.arguments.model import ModelArgument
+    from intarsia.ir import IRModule
+    from intarsia.target import Host
     from intarsia.transform import Pass
 
 SUFFIX = ".intarsia"
@@ -55,6 +60,14 @@ def tune(
     trials: Trials = None,
     database: OptionalPlace = None,
     cluster: Cluster = None,
+    every_host: Annotated[
+        bool,
+        typer.Option(
+            "--every-host",
+            help="With --cluster, tune for every kind of machine among the workers: an artifact for each, "
+            "with the start of its fingerprint in the name.",
+        ),
+    ] = False,
     exact: Annotated[
         bool,
         typer.Option(
@@ -99,10 +112,27 @@ def tune(
         bool,
         typer.Option(
             "--front",
-            help="With --calibration, also measure programs with half and a quarter of the error of int8: "
-            "the table then lists latency against error.",
+            help="List the programs of which no other is both faster and more exact. With --calibration, "
+            "programs with a half to an eighth of the error of int8 are measured too.",
         ),
     ] = False,
+    save_front: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-front",
+            metavar="FOLDER",
+            help="Save the programs of --front in a folder, with front.json and the picture front.svg.",
+        ),
+    ] = None,
+    front_errors: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--front-error",
+            metavar="E",
+            min=0,
+            help="With --save-front, save the fastest program with at most this error only. Repeatable.",
+        ),
+    ] = None,
     plan: Annotated[
         str | None,
         typer.Option(
@@ -202,7 +232,7 @@ def tune(
     after the current candidate, a second Ctrl-C immediately.
     """
     from intarsia.cli.arguments.model import ModelArgument
-    from intarsia.cli.arguments.output import check_artifact_place, check_writable, refuse_to_replace
+    from intarsia.cli.arguments.output import check_artifact_place
     from intarsia.cli.arguments.pass_settings import parse_pass_context
     from intarsia.cli.arguments.plan import check_plan_place
     from intarsia.cli.arguments.program import special_inputs
@@ -216,7 +246,6 @@ def tune(
     from intarsia.driver.progress import Progress, TuneStage
     from intarsia.driver.tune import tune as tune_model
     from intarsia.measure.inputs import with_input_ranges
-    from intarsia.report.packages import check_report_packages
 
     console: Console = context.obj
     argument = _only_a_model(ModelArgument.parse(model))
@@ -226,17 +255,16 @@ def tune(
     deciding = _read_passes(passes)
     candidates = [parse_target(text, threads) for text in targets] or None
     plan_path = None if plan is None else Path(plan)
+    if every_host:
+        kept = {"plan": plan, "report": report, "save_front": save_front}
+        _check_every_host(cluster, **kept, locked=locked, require_latency=require_latency)
     if locked:
         requested = schedules if schedule_trials is None else True
         choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan_path, target=candidates, threads=threads, trials=trials, **choices)
     check_artifact_place(Path(out_path), argument.source)
-    if report is not None:
-        check_report_packages()
-        if report.absolute() == Path(out_path).absolute():
-            raise UsageError(f"--report and --output are both {report}", help="give two files")
-        refuse_to_replace(report, argument.source)
-        check_writable(report)
+    _check_report(report, Path(out_path), argument.source)
+    _check_front(save_front, front_errors)
     if plan_path is not None and not locked:
         check_plan_place(plan_path, argument.source, Path(out_path))
     with (
@@ -249,44 +277,99 @@ def tune(
     ):
         on_progress(Progress(TuneStage.IMPORT))
         module = with_input_ranges(argument.import_model(sizes.shapes), fixed_ranges)
-        result = tune_model(
-            module,
-            budget=seconds,
-            trials=trials,
-            targets=candidates,
-            dims=sizes.dims,
-            inputs=special_inputs(module["main"], inputs, seed, console.note),
-            name=argument.name,
-            seed=seed,
-            threads=None if candidates else threads,
-            database=opened,
-            cluster=cluster,
-            exact=exact,
-            tolerance=tolerance,
-            calibration=calibration,
-            max_drop=max_drop,
-            metric=metric,
-            front=front,
-            pipeline=pipeline,
-            passes=deciding,
-            schedules=schedules,
-            schedule_trials=schedule_trials,
-            plan=plan_path,
-            until_proven=until_proven,
-            dynamic=dynamic,
-            locked=locked,
-            objective=objective,
-            concurrency=concurrency,
-            batch=batch,
-            on_progress=on_progress,
-            on_note=console.note,
-            should_stop=stop,
-        )
+        options: dict[str, Any] = {
+            "budget": seconds,
+            "trials": trials,
+            "targets": candidates,
+            "dims": sizes.dims,
+            "inputs": special_inputs(module["main"], inputs, seed, console.note),
+            "name": argument.name,
+            "seed": seed,
+            "threads": None if candidates else threads,
+            "database": opened,
+            "cluster": cluster,
+            "exact": exact,
+            "tolerance": tolerance,
+            "calibration": calibration,
+            "max_drop": max_drop,
+            "metric": metric,
+            "front": front or save_front is not None,
+            "pipeline": pipeline,
+            "passes": deciding,
+            "schedules": schedules,
+            "schedule_trials": schedule_trials,
+            "until_proven": until_proven,
+            "dynamic": dynamic,
+            "objective": objective,
+            "concurrency": concurrency,
+            "batch": batch,
+            "should_stop": stop,
+        }
+        if every_host:
+            return _tune_every_host(module, options, console, Path(out_path))
+        outputs: dict[str, Any] = {"plan": plan_path, "locked": locked}
+        result = tune_model(module, **options, **outputs, on_progress=on_progress, on_note=console.note)
     result.save(out_path)
+    saved = None if save_front is None else result.save_front(save_front, front_errors or ())
     if report is not None:
         result.report().write(report)
     written_plan = None if locked else plan
-    return tune_report(argument.name, result, Path(out_path), require_latency, written_plan, report)
+    return tune_report(argument.name, result, Path(out_path), require_latency, written_plan, report, saved)
+
+
+def _check_every_host(cluster: str | None, **options: object) -> None:
+    if cluster is None:
+        raise UsageError(
+            "--every-host needs the workers of a cluster", help="give the scheduler as --cluster ADDRESS"
+        )
+    for name, value in options.items():
+        if value not in {None, False}:
+            flag = name.replace("_", "-")
+            raise UsageError(
+                f"--every-host gives an artifact for each machine, and takes no --{flag}",
+                help=f"leave out --{flag}, or tune on one machine of each kind",
+            )
+
+
+def _check_report(report: Path | None, output: Path, model: str) -> None:
+    from intarsia.cli.arguments.output import check_writable, refuse_to_replace
+    from intarsia.report.packages import check_report_packages
+
+    if report is None:
+        return
+    check_report_packages()
+    if report.absolute() == output.absolute():
+        raise UsageError(f"--report and --output are both {report}", help="give two files")
+    refuse_to_replace(report, model)
+    check_writable(report)
+
+
+def _check_front(folder: Path | None, errors: Sequence[float] | None) -> None:
+    from intarsia.cli.arguments.output import check_writable
+    from intarsia.driver.precision_front import PICTURE
+    from intarsia.report.packages import report_package
+
+    if errors and folder is None:
+        raise UsageError("--front-error is given, but nothing to save", help="give --save-front FOLDER")
+    if folder is not None:
+        report_package("matplotlib")  # a long run must not end without its picture
+        check_writable(folder / PICTURE if folder.is_dir() else folder)
+
+
+def _tune_every_host(module: IRModule, options: dict[str, Any], console: Console, output: Path) -> Report:
+    """Tune for each kind of machine of the cluster, and save an artifact for each beside the output."""
+    from intarsia.cli.reports.host_report import host_path, hosts_report
+    from intarsia.driver.tune_hosts import tune_hosts
+
+    answers = tune_hosts(module, **options, on_note=partial(_note_of_host, console))
+    for answer in answers:
+        if answer.error is None:
+            answer.save(host_path(output, answer))
+    return hosts_report(options["name"], answers, output)
+
+
+def _note_of_host(console: Console, host: Host, text: str) -> None:
+    console.note(f"{host.digest[:8]}: {text}")
 
 
 def _read_passes(text: str | None) -> tuple[Pass, ...] | None:

@@ -6,6 +6,7 @@ import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from intarsia.cli.reports.front_table import front_lines, front_tables
 from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
@@ -18,6 +19,7 @@ from intarsia.support.units import duration_text, size_text
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from intarsia.driver.precision_front import SavedFront
     from intarsia.driver.result import TuneResult
     from intarsia.tune.contest.candidate_record import CandidateRecord
 
@@ -29,6 +31,7 @@ def tune_report(
     required_ms: float | None,
     plan: str | None,
     page: Path | None = None,
+    front: SavedFront | None = None,
 ) -> Report:
     """Return the report of a tuning run.
 
@@ -39,6 +42,7 @@ def tune_report(
         required_ms: Required latency in milliseconds, or None.
         plan: Path of the written plan, or None.
         page: Path of the written page of HTML, or None.
+        front: Files of the saved front, or None.
     """
     from intarsia.driver.result_table import HEADERS, NUMERIC, candidate_row
     from intarsia.support.files import folder_size
@@ -57,6 +61,7 @@ def tune_report(
         *_repeated(result),
         *([] if plan is None else [f"wrote the plan {plan}"]),
         *([] if page is None else [f"wrote the report {page} ({size_text(folder_size(page))})"]),
+        *front_lines(front),
         f"wrote {path} ({size_text(size)})",
         f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
     ]
@@ -67,6 +72,7 @@ def tune_report(
         "bytes": size,
         "plan": plan,
         "report": None if page is None else str(page),
+        "front_files": {} if front is None else {name: str(file) for name, file in front.artifacts.items()},
         "tuning_notes": list(result.explanation.notes),
     }
     error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
@@ -78,6 +84,7 @@ def tune_report(
         )
     tables = (
         Table(HEADERS, rows, NUMERIC, chosen=best),
+        *front_tables(result.front),
         *size_tables(result.candidates),
         *schedule_tables(result.schedules),
         *stream_tables(result.streams),

@@ -11,17 +11,20 @@ from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.candidates.cost import Cost
 from intarsia.collage.costs.captured_values import CapturedValues
 from intarsia.collage.costs.cost_estimator import Estimate
+from intarsia.collage.planned_devices import spans_devices
 from intarsia.collage.sub_graph import SubGraph, extract_module
 from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
 from intarsia.collage.sub_graph.outline import outline
 from intarsia.ir import NO_ATTRS, IRModule
 from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.device_timing import is_timed_on_device, timed_on_device
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.timing.median_interval import median_interval
 from intarsia.support.errors import IntarsiaError
+from intarsia.target import Target
 
 SETTLED: Final = 2
 """Measurements after which a candidate on which the choice hangs is not measured again."""
@@ -34,6 +37,7 @@ _LEAST_SHARE = 0.1
 class MeasuredCostEstimator:
     """Measures candidates by themselves.
 
+    On a GPU, in a program on several devices, they are timed without copies, which the program has as well.
     Candidates of equal structure, shapes and target cost the same, whatever their weights: one is measured.
     A candidate is checked against the program's own values where these were captured.
 
@@ -55,8 +59,10 @@ class MeasuredCostEstimator:
     _bodies: dict[tuple[str, str], SubGraph] = field(default_factory=dict)
     """What is measured for all candidates of a key."""
     _begun: float = field(init=False)
+    _is_on_devices: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self._is_on_devices = spans_devices(self.mod)
         self._begun = self.measurer.spent
 
     def settle(self, candidates: Sequence[CandidatePartition]) -> list[Estimate]:
@@ -101,7 +107,7 @@ class MeasuredCostEstimator:
         results = {_key(item): self.measurer.find(item, enough) for item in items}
         for key, result in results.items():
             if result is not None:
-                self._estimates[key] = self._estimate(result, was_known=True)
+                self._estimates[key] = self._estimate(result, key, was_known=True)
         self._measure_batches([item for item in items if results[_key(item)] is None], enough)
 
     def _measure_batches(self, left: Sequence[MeasureInput], enough: int) -> None:
@@ -115,7 +121,7 @@ class MeasuredCostEstimator:
             results = self.measurer.measure(batch, seconds=seconds, enough=enough)
             for item, result in zip(batch, results, strict=True):
                 if result is not None:
-                    self._estimates[_key(item)] = self._estimate(result)
+                    self._estimates[_key(item)] = self._estimate(result, _key(item))
                 self.measurer.testbed.forget(item.workload)
 
     def _is_prepared(self, item: MeasureInput) -> bool:
@@ -142,7 +148,8 @@ class MeasuredCostEstimator:
         except IntarsiaError as error:
             return _invalid(MeasureError.INSTANTIATION, error.problem)
         workload = Workload(module, body.label, by_structure=True, is_checked=False)
-        item = MeasureInput(workload, candidate.spec.target, WHOLE)
+        target = candidate.spec.target
+        item = MeasureInput(workload, timed_on_device(target) if self._is_on_devices else target, WHOLE)
         self._bodies.setdefault(_key(item), body)
         return item
 
@@ -158,18 +165,20 @@ class MeasuredCostEstimator:
         expected = tuple(captured[expr] for expr in outlined.outputs) if is_captured else None
         return replace(item, workload=replace(item.workload, special_inputs=special, expected=expected))
 
-    def _estimate(self, result: MeasureResult, *, was_known: bool = False) -> Estimate:
+    def _estimate(self, result: MeasureResult, key: tuple[str, str], *, was_known: bool = False) -> Estimate:
         if not result.is_ok:
             return replace(_invalid(result.error, result.message), was_known=was_known)
         if not result.costs:
             return replace(_invalid(MeasureError.UNKNOWN, "its measurement has no cost"), was_known=was_known)
         low, high = median_interval(result.costs)
-        return Estimate(
-            Cost.value(self._own(result.cost)), self._own(low), self._own(high), was_known=was_known
-        )
+        run_seconds = 0.0 if is_timed_on_device(Target(key[1])) else self.run_seconds
+        low, cost, high = (_without(run_seconds, seconds) for seconds in (low, result.cost, high))
+        return Estimate(Cost.value(cost), low, high, was_known=was_known)
 
-    def _own(self, seconds: float) -> float:
-        return seconds if math.isinf(seconds) else max(seconds - self.run_seconds, _LEAST_SHARE * seconds)
+
+def _without(run_seconds: float, seconds: float) -> float:
+    """Return what a part costs besides what every run costs."""
+    return seconds if math.isinf(seconds) else max(seconds - run_seconds, _LEAST_SHARE * seconds)
 
 
 def _invalid(error: MeasureError, message: str) -> Estimate:

@@ -18,6 +18,7 @@ from intarsia.ir import (
     structural_digest,
     with_fields,
 )
+from intarsia.measure.device_timing import timed_on_device
 from intarsia.target import UNCONSTRAINED, Target, VirtualDevice
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import Evaluator, evaluator_of_part
@@ -31,7 +32,8 @@ def operator_seconds(
 ) -> dict[Call, tuple[float, ...]]:
     """Seconds of each call on each device, alone, by the best of the device's toolchains.
 
-    Equal operators on equal values, and devices of one target, share an evaluation. Where it fails, as for
+    On a GPU it is timed without copies, which the placement has as well (`measure.device_timing`). Equal
+    operators on equal values, and devices of one target, share an evaluation. Where it fails, as for
     an operator that the toolchain refuses, the cost is infinite.
 
     Args:
@@ -73,6 +75,7 @@ def operator_program(call: Call) -> IRModule:
 
 
 def _seconds(part: IRModule, target: Target, evaluator: Evaluator) -> float:
+    target = timed_on_device(target)
     given = Instruction("placement", {"whole": Choice("PartitionWhole", {"target": str(target)})})
     (found,) = WholeEvaluator(evaluator, target, given, "whole").evaluate([Trace(part)])
     return found.perf

@@ -15,6 +15,7 @@ from intarsia.driver.reproducer.pass_failure import FailureKind, PassFailure
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.support.files import output_error, write_text
+from intarsia.support.json_text import parse_json_text
 from intarsia.support.version import VERSION
 from intarsia.transform import PassContext, PassSettings
 from intarsia.transform.pass_owner import pass_owner
@@ -58,7 +59,7 @@ class Reproducer:
             ProgramTextError: The program does not parse.
         """
         try:
-            facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+            facts = parse_json_text((folder / _FACTS).read_text(encoding="utf-8"))
             if facts["format"] != _FORMAT:
                 raise UsageError(f"{folder} has format {facts['format']}, expected {_FORMAT}")
             record = facts["failure"]

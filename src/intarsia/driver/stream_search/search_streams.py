@@ -18,7 +18,12 @@ import numpy as np
 from intarsia.driver.stream_search.objective import LoadOptions, Objective
 from intarsia.driver.stream_search.stored_loads import StoredLoads
 from intarsia.driver.stream_search.stream_record import StreamRecord
-from intarsia.measure.load.generate_load import Submit, run_closed_loop, run_open_loop
+from intarsia.measure.load.generate_load import (
+    Submit,
+    run_chained_loop,
+    run_closed_loop,
+    run_open_loop,
+)
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.joined_calls import joining_complaint, run_joined
 from intarsia.runtime.kernel import Array, Value
@@ -114,7 +119,10 @@ def _measure_rates(
         for _ in range(ROUNDS):
             for contender in remaining:
                 submit = _submit_to(contender.pool, inputs)
-                run = partial(run_closed_loop, submit, loads.concurrency, slice_s)
+                # Where the queue may be full, a callback that sends would hold up the stream that empties it.
+                has_room = loads.concurrency <= contender.pool.most_waiting
+                loop = run_chained_loop if has_room else run_closed_loop
+                run = partial(loop, submit, loads.concurrency, slice_s)
                 load = loads.measure(contender.name, contender.pool.choice, slice_s, run)
                 contender.rates.append(load.rate)
         # By the best round: a disturbance only lowers a rate.

@@ -18,6 +18,9 @@ from intarsia.target import Host
 LOAD: Final = "load"
 """Kind of the records of loads, and their target; such candidates are only looked up."""
 
+GENERATOR: Final = 2
+"""Version of the generators of load: rates of different ones do not compare."""
+
 ENOUGH: Final = 0.9
 """Share of the requested seconds from which a stored measurement counts."""
 
@@ -79,6 +82,7 @@ class StoredLoads:
                 "threads": choice.threads,
                 "batch": choice.batch,
                 "concurrency": self.concurrency,
+                "generator": GENERATOR,
                 "arrival_rate": None if arrival_rate is None else f"{arrival_rate:.4g}",
             },
         )

@@ -50,7 +50,10 @@ from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import type_to_proto
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE
+from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
+from intarsia.op.token_pool_op import POOL_OF_TOKENS
+from intarsia.op.token_positions_op import COUNTED_POSITIONS
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.support.free_names import NameSupply
@@ -59,7 +62,16 @@ if TYPE_CHECKING:
     from onnx import GraphProto
 
 _WITHOUT_EQUIVALENT = frozenset(
-    {COUNTED_BOXES, COUNTED_INDICES, SIMULATED_QUANTIZE, ATTENTION_OF_TOKENS, TREE_ENSEMBLE}
+    {
+        APPENDED_TOKENS,
+        ATTENTION_OF_TOKENS,
+        COUNTED_BOXES,
+        COUNTED_INDICES,
+        POOL_OF_TOKENS,
+        SIMULATED_QUANTIZE,
+        COUNTED_POSITIONS,
+        TREE_ENSEMBLE,
+    }
 )
 """Operators that ONNX cannot express by one node: native introduces them, or passes that quantise."""
 

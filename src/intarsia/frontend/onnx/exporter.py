@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from intarsia.frontend.onnx.emitter import GraphEmitter
 from intarsia.frontend.onnx.export_opset import convert_to_opset
-from intarsia.frontend.onnx.finishing import drop_unused_outputs, rename_values
+from intarsia.frontend.onnx.finishing import drop_unused_nodes, drop_unused_outputs, rename_values
 from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.value_names import flat_types
 from intarsia.frontend.onnx.wire import LARGE
@@ -140,6 +140,7 @@ def _export(
     wanted = _output_names(function, emitter)
     results = emitter.emit_function(function, params)
     _declare_outputs(model, emitter, function, results, wanted)
+    drop_unused_nodes(model.graph)
     drop_unused_outputs(model.graph)
     weights = _declare_initializers(model, emitter.constants)
     versions = versions_of((node.domain, node.op_type) for node in nodes_of(model.graph))

@@ -24,6 +24,35 @@ def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
                 output.name = names.get(output.name, output.name)
 
 
+def drop_unused_nodes(graph: GraphProto) -> None:
+    """Drop nodes whose results nothing uses, as an unused binding gives: time is linear in the nodes.
+
+    onnxruntime (1.31) fails on branches of an If that have such nodes: it puts a branch with a constant
+    condition in the place of its If, and then misses what the unused node and another one read.
+    """
+    _drop_unused(graph, set())
+
+
+def _drop_unused(graph: GraphProto, needed: set[str]) -> None:
+    """Drop the nodes of a graph whose results are not needed; adds the names that the other nodes read.
+
+    Nodes follow those whose results they read, and names are unique in all graphs of a model.
+    """
+    needed.update(output.name for output in graph.output)
+    kept = []
+    for node in reversed(graph.node):
+        if needed.isdisjoint(node.output):
+            continue
+        kept.append(node)
+        needed.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _drop_unused(attribute.g, needed)
+    if len(kept) < len(graph.node):
+        del graph.node[:]
+        graph.node.extend(reversed(kept))
+
+
 def drop_unused_outputs(graph: GraphProto) -> None:
     """Drop optional outputs without readers: toolchains then select faster kernels."""
     used = {name for node in nodes_of(graph) for name in node.input}

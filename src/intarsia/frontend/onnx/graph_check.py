@@ -180,8 +180,10 @@ def _producers(nodes: list[NodeProto]) -> dict[str, int]:
     for index, node in enumerate(nodes):
         for name in filter(None, node.output):
             if name in producers:
-                first = label(nodes[producers[name]])
-                raise InvalidModelError(f"two nodes produce {name!r}: {first!r} and {label(node)!r}")
+                both = " and ".join(
+                    f"{label(item)!r} ({item.op_type})" for item in (nodes[producers[name]], node)
+                )
+                raise InvalidModelError(f"two nodes produce {name!r}: {both}")
             producers[name] = index
     return producers
 

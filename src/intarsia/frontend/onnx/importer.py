@@ -12,11 +12,11 @@ from intarsia.frontend.onnx.constant_node import constant_value, owned_constant
 from intarsia.frontend.onnx.contrib import ImpliedSizeError, NoDefinitionError, expand, has_definition
 from intarsia.frontend.onnx.finishing import drop_unused_outputs
 from intarsia.frontend.onnx.graph_check import check_names, check_operators, check_opsets, in_execution_order
-from intarsia.frontend.onnx.graph_walk import label
+from intarsia.frontend.onnx.graph_walk import label, nodes_of
 from intarsia.frontend.onnx.import_limits import ImportLimits, current_limits
 from intarsia.frontend.onnx.loop import always, loop_state_type, without_condition
 from intarsia.frontend.onnx.opaque_reasons import OpaqueReasons
-from intarsia.frontend.onnx.opset import to_pinned_opset
+from intarsia.frontend.onnx.opset import has_foreign_body, to_pinned_opset
 from intarsia.frontend.onnx.read_model import RawModel, read_model
 from intarsia.frontend.onnx.shapes import fixed_input_types, more_precise, substituted, type_hints
 from intarsia.frontend.onnx.symbolic_shapes import infer_symbolic_types
@@ -105,6 +105,9 @@ def import_raw(raw: RawModel, shapes: Mapping[str, Shape], limits: ImportLimits)
     check_names(raw.proto.graph)
     notes = replace_zip_maps(raw.proto)
     limits.check_functions(raw.proto)
+    if any(map(has_foreign_body, nodes_of(raw.proto.graph))):
+        # onnx infers their types, and ends the process where a node reads its own result.
+        in_execution_order(raw.proto.graph, _defined_outside(raw))
     pinned = to_pinned_opset(raw)
     drop_unused_outputs(pinned.graph)
     importer = _Importer(raw, pinned, limits)
@@ -112,6 +115,15 @@ def import_raw(raw: RawModel, shapes: Mapping[str, Shape], limits: ImportLimits)
     notes += importer.opaque.notes()
     attrs = {"name": raw.proto.graph.name or raw.name, **({NOTES: notes} if notes else {})}
     return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, Attrs(attrs))
+
+
+def _defined_outside(raw: RawModel) -> set[str]:
+    """Return the names of the inputs and weights of the main graph."""
+    graph = raw.proto.graph
+    weights = {item.name for item in graph.initializer} | {
+        item.values.name for item in graph.sparse_initializer
+    }
+    return {item.name for item in graph.input} | weights | set(raw.weights)
 
 
 def import_notes(module: IRModule) -> tuple[str, ...]:

@@ -59,14 +59,14 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
     model = raw.proto
     if model.functions:
         model = _without_functions(model)
-    with_bodies = {(node.domain, node.op_type) for node in nodes_of(model.graph) if _has_foreign_body(node)}
+    with_bodies = {(node.domain, node.op_type) for node in nodes_of(model.graph) if has_foreign_body(node)}
     if with_bodies:
         check_nodes(nodes_of(model.graph), opset_versions(model))
         try:
             model = defined_by_body(declare_weights(model, raw.weights), with_bodies)
         except UnsupportedModelError as error:
             error.add_note(
-                f"operators with graphs: {_names(list(filter(_has_foreign_body, model.graph.node)))}"
+                f"operators with graphs: {_names(list(filter(has_foreign_body, model.graph.node)))}"
             )
             raise
     model = rewrite_label_encoders(model)
@@ -102,7 +102,7 @@ def _names(nodes: list[NodeProto]) -> str:
     return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _has_foreign_body(node: NodeProto) -> bool:
+def has_foreign_body(node: NodeProto) -> bool:
     """Whether a node has graphs but is no control-flow operator of the language."""
     known = node.op_type in BODY_OPERATORS or node.op_type == "If"
     return not (known and not node.domain) and any(item.HasField("g") for item in node.attribute)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,7 @@ from torch.utils import _pytree
 
 from intarsia.frontend.torch.node_names import module_path, name_nodes
 from intarsia.frontend.torch.training_mode import mutating_operators
-from intarsia.support.errors import UnsupportedModelError
+from intarsia.support.errors import UnsupportedModelError, causes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -128,7 +128,7 @@ def silent_exporter() -> Generator[None]:
 
 def unsupported(error: Exception) -> UnsupportedModelError:
     """Return an error of the exporter as one about the model, with the operator and its module if known."""
-    chain = list(_chain(error))
+    chain = list(causes(error, with_contexts=True))
     operator, path = next(filter(any, map(_node_of, chain)), ("", ""))
     detail = next(
         (" ".join(str(item).split()) for item in reversed(chain) if str(item)), type(error).__name__
@@ -139,12 +139,6 @@ def unsupported(error: Exception) -> UnsupportedModelError:
         f"PyTorch's ONNX exporter cannot convert {what}{where}: {detail[:400]}",
         help=_FUSED_ATTENTION_HELP if _FUSED_ATTENTION in operator else _HELP,
     )
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _node_of(error: BaseException) -> tuple[str, str]:

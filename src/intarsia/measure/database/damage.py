@@ -27,7 +27,7 @@ def reading_row(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedRowError(f"{what} cannot be read: {error}") from error
 
 

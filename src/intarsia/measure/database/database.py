@@ -100,6 +100,12 @@ class Database(ClosedOnExit):
         """Path or URL, without password."""
         return str(self._connections.location)
 
+    @property
+    def server_url(self) -> str | None:
+        """URL of a database on a server, with its password; None for a file, which is on this machine."""
+        location = self._connections.location
+        return None if location.path is not None else location.url.render_as_string(hide_password=False)
+
     def commit(self, record: MeasureRecord) -> None:
         """Add a record, or add its measurements to the record with the same key.
 
@@ -232,16 +238,20 @@ class Database(ClosedOnExit):
         with self._connections.translating_errors():
             yield from map(record_of, rows)
 
-    def export_lines(self, path: Path) -> LineCounts:
+    def export_lines(self, path: Path, host: str | None = None) -> LineCounts:
         """Write all measurements as JSON lines, atomically.
 
         Finished runs are left out: with the measurements, a run is repeated without measuring.
+
+        Args:
+            path: Path of the file.
+            host: Digest of the only host to write the measurements of; None for all.
 
         Raises:
             OutputError: The file cannot be written.
         """
         with self._connections.snapshot() as connection:
-            return json_lines.export_lines(connection, path)
+            return json_lines.export_lines(connection, path, host)
 
     def import_lines(self, path: Path) -> MergeCounts:
         """Add the measurements of an export; nothing if a line is bad."""

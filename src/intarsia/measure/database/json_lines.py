@@ -30,7 +30,7 @@ from intarsia.measure.database.damage import (
 from intarsia.measure.database.queries import ALL
 from intarsia.measure.database.record import MeasureRecord
 from intarsia.measure.database.rows import compact_json, plain_record, read_record, read_text, record_of
-from intarsia.measure.database.tables import HOSTS, WORKLOADS
+from intarsia.measure.database.tables import HOSTS, RECORDS, WORKLOADS
 from intarsia.support.errors import DatabaseError
 from intarsia.support.files import write_atomically
 
@@ -39,8 +39,13 @@ VERSION: Final = 1
 """Version of the lines; the version of the tables changes independently."""
 
 
-def export_lines(connection: Connection, path: Path) -> LineCounts:
+def export_lines(connection: Connection, path: Path, host: str | None = None) -> LineCounts:
     """Write all workloads, hosts and records, atomically.
+
+    Args:
+        connection: Connection within a transaction.
+        path: Path of the file.
+        host: Digest of a host: only its records are written, with their workloads; None for all.
 
     Raises:
         DamagedRowError: A row cannot be read.
@@ -49,24 +54,30 @@ def export_lines(connection: Connection, path: Path) -> LineCounts:
     counts = {"workload": 0, "host": 0, "record": 0}
     with write_atomically(path) as temporary, temporary.open("w", encoding="ascii") as file:
         file.write(compact_json({"format": FORMAT, "version": VERSION}) + "\n")
-        for kind, data in _items(connection):
+        for kind, data in _items(connection, host):
             file.write(compact_json({kind: data}) + "\n")
             counts[kind] += 1
     return LineCounts(counts["workload"], counts["host"], counts["record"])
 
 
-def _items(connection: Connection) -> Iterator[tuple[str, object]]:
-    for row in connection.execute(select(WORKLOADS).order_by(WORKLOADS.c.digest)):
+def _items(connection: Connection, only_host: str | None) -> Iterator[tuple[str, object]]:
+    workloads, hosts, records = select(WORKLOADS), select(HOSTS), ALL
+    if only_host is not None:
+        records = ALL.where(RECORDS.c.host == only_host)
+        measured_there = select(RECORDS.c.workload).where(RECORDS.c.host == only_host)
+        workloads = workloads.where(WORKLOADS.c.digest.in_(measured_there))
+        hosts = hosts.where(HOSTS.c.digest == only_host)
+    for row in connection.execute(workloads.order_by(WORKLOADS.c.digest)):
         with reading_row("a workload"):
             program = None if row.program is None else stored_json_text(row.program)
             workload = {"digest": stored_text(row.digest), "name": stored_json_text(row.name)}
         yield "workload", {**workload, "program": program}
-    for row in connection.execute(select(HOSTS).order_by(HOSTS.c.digest)):
+    for row in connection.execute(hosts.order_by(HOSTS.c.digest)):
         with reading_row("a host"):
             description = stored_json_object(row.description)
             host = {"digest": stored_text(row.digest), "description": description}
         yield "host", host
-    for row in connection.execution_options(yield_per=BATCH).execute(ALL):
+    for row in connection.execution_options(yield_per=BATCH).execute(records):
         yield "record", plain_record(record_of(row))
 
 

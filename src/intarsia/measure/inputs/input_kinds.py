@@ -18,6 +18,7 @@ from ml_dtypes import iinfo
 from intarsia.ir import Function
 from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.inputs.integer_use import UNKNOWN, IntegerUse, integer_uses
+from intarsia.measure.inputs.known_shapes import with_shapes
 from intarsia.measure.inputs.random_inputs import declared_ranges
 from intarsia.measure.string_inputs import vocabularies
 
@@ -66,7 +67,8 @@ def input_set(
     if kind is InputKind.ORDINARY:
         return dict(ordinary)
     generator = np.random.default_rng((seed, list(InputKind).index(kind)))
-    uses = integer_uses(function)
+    shapes = {name: array.shape for name, array in ordinary.items()}
+    uses = integer_uses(with_shapes(function, shapes))
     uses |= {name: IntegerUse(low, high) for name, (low, high) in declared_ranges(function).items()}
     words = vocabularies(function)
     return {

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from intarsia.ir import Attrs, DType, Function, IRModule, TensorType, Type, with_fields
 from intarsia.measure.inputs.integer_use import integer_uses
+from intarsia.measure.inputs.known_shapes import with_shapes
 from intarsia.measure.string_inputs import Vocabulary, vocabularies
 from intarsia.support.errors import UnsupportedModelError, UsageError
 
@@ -37,17 +38,23 @@ def random_inputs(
         UnsupportedModelError: A parameter is no tensor.
     """
     generator = np.random.default_rng(seed)
-    used = {name: (use.low, use.high) for name, use in integer_uses(function).items()}
-    ranges = {**used, **declared_ranges(function)}
-    words = vocabularies(function)
     if types is None:
         drawn = {param.name: param.checked_type for param in function.params}
     else:
         drawn = {param.name: types[param.name] for param in function.params if param.name in types}
+    sized = with_shapes(function, _static_shapes(drawn))
+    used = {name: (use.low, use.high) for name, use in integer_uses(sized).items()}
+    ranges = {**used, **declared_ranges(function)}
+    words = vocabularies(function)
     return {
         name: _draw(name, type_, ranges.get(name), words.get(name), generator)
         for name, type_ in drawn.items()
     }
+
+
+def _static_shapes(types: Mapping[str, Type | None]) -> dict[str, tuple[int, ...]]:
+    tensors = {name: type_ for name, type_ in types.items() if isinstance(type_, TensorType)}
+    return {name: type_.static_shape for name, type_ in tensors.items() if type_.is_static}
 
 
 def with_input_ranges(mod: IRModule, ranges: Mapping[str, tuple[int, int]]) -> IRModule:

@@ -14,6 +14,7 @@ from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
 from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.measure.sizes.size_sample import SizeSample
+from intarsia.measure.sizes.tried_ranges import tried_ranges_text
 from intarsia.passes import bind_sizes
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError
@@ -52,7 +53,11 @@ def sized_trials(
     if not samples:
         return trials_for(module, ordinary, limits, seed, on_judge)
     usual, *others = samples
-    first, *further = trials_for(bind_sizes(module, usual.sizes), ordinary, limits, seed, on_judge)
+    try:
+        first, *further = trials_for(bind_sizes(module, usual.sizes), ordinary, limits, seed, on_judge)
+    except IntarsiaError as error:
+        error.help = error.help or tried_ranges_text(module)
+        raise
     trials = [replace(first, weight=usual.weight, label=usual.label), *further]
     left_out: list[str] = []
     too_late: list[str] = []

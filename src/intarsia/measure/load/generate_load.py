@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from itertools import cycle
+from itertools import count, cycle
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +41,34 @@ def run_closed_loop(submit: Submit, concurrency: int, seconds: float) -> LoadRes
         if now - start >= seconds:
             break
         log.watch(submit(number), now, slots.release)
+    log.wait()
+    return log.result(time.perf_counter() - start)
+
+
+def run_chained_loop(submit: Submit, concurrency: int, seconds: float) -> LoadResult:
+    """Keep so many requests under way for some time, each sent by the thread that has ended an earlier one.
+
+    No thread of the generator has to wake up for each request, which takes longer than a small program. A
+    request is sent from a callback of a future: use `run_closed_loop` where that may wait.
+
+    Args:
+        submit: Function that sends a request.
+        concurrency: Number of requests under way.
+        seconds: Time in seconds.
+    """
+    log, numbers = _Log(), count()
+    start = time.perf_counter()
+
+    def send() -> None:
+        while (now := time.perf_counter()) - start < seconds:
+            future = submit(next(numbers))
+            if not future.done():
+                log.watch(future, now, send)
+                return
+            log.watch(future, now)  # it has ended: a callback would run within this call
+
+    for _ in range(concurrency):
+        send()
     log.wait()
     return log.result(time.perf_counter() - start)
 
@@ -91,14 +119,15 @@ class _Log:
         def note(ended: Future[Any]) -> None:
             latency = time.perf_counter() - due
             has_failed = ended.cancelled() or ended.exception() is not None
+            if on_end is not None:
+                on_end()  # before this one counts as ended: `wait` is not to see none where another is sent
             with self._changed:
                 self._pending -= 1
                 self._failures += has_failed
                 if not has_failed:
                     self._latencies.append(latency)
-                self._changed.notify_all()
-            if on_end is not None:
-                on_end()
+                if not self._pending:
+                    self._changed.notify_all()
 
         future.add_done_callback(note)
 

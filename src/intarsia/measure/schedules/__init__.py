@@ -7,6 +7,8 @@ build_schedule, schedule_kernel, code_size
                        from a history to a kernel: in the worker, the compiler
 run_schedule, loaded_task, loaded_schedule
                        from a kernel to its costs, alone or in a race
+gpu_schedule_kernel, loaded_gpu_schedule, run_gpu_schedule
+                       the same for the GPU of this machine, timed by its events
 kernel_timing, run_timing, partial_timing
                        how one is timed within milliseconds, or in part if it is clearly slower than the best
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 from intarsia.measure.candidate_task import Outcome, failure_outcome
 from intarsia.measure.measure_input import PlainData
 from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.schedules.gpu_schedule_kernel import GpuScheduleKernel, compile_gpu_steps
 from intarsia.measure.schedules.kernel_folder import KernelFolder
 from intarsia.measure.schedules.schedule_kernel import ScheduleKernel, compile_schedule
 from intarsia.native.loop_state import LoopState
@@ -31,7 +32,13 @@ def build_schedule(folder: Path, trace: PlainData, artifact: Path, most_stores: 
         OutputError: The kernel cannot be written, which is no fault of the schedule.
     """
     with pause_garbage_collection():
-        kernel = compile_steps(folder, *steps_of(trace), most_stores)
+        steps, layout = steps_of(trace)
+        is_for_gpu = KernelFolder(folder).program().is_for_gpu
+        kernel: ScheduleKernel | GpuScheduleKernel | Outcome = (
+            compile_gpu_steps(folder, steps)
+            if is_for_gpu
+            else compile_steps(folder, steps, layout, most_stores)
+        )
     if isinstance(kernel, Outcome):
         return kernel
     kernel.save(artifact)

@@ -35,11 +35,13 @@ class KernelProgram:
         dag: The computation.
         isa: Instruction set of the code.
         settings: Settings of the passes on loops.
+        is_for_gpu: Whether schedules are for the GPU; the reference result is that of this CPU all the same.
     """
 
     dag: ComputeDAG
     isa: Isa
     settings: PassSettings
+    is_for_gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)

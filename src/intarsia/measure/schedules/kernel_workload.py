@@ -22,10 +22,13 @@ from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.machine.isa import Isa
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
+from intarsia.target.device_type import DeviceType
 from intarsia.transform import PassSettings
 
 KIND: Final = "schedule"
 """The kind of candidate that a schedule is."""
+
+_GPU_TARGET: Final = Target("cuda -toolchain=native")
 
 BuildSchedule: TypeAlias = Callable[[Path, PlainData, Path, int | None], Outcome]
 """Function as `build_schedule`; workers import it by its name."""
@@ -42,6 +45,7 @@ class KernelWorkload:
         settings: Settings of the passes on loops, under which schedules are built, in whatever process;
             default: those of the context in which the workload is made.
         build: Function of a module that builds a schedule.
+        is_for_gpu: Whether schedules are for the GPU of this machine; `isa` is then that of its host.
     """
 
     dag: ComputeDAG
@@ -49,6 +53,7 @@ class KernelWorkload:
     given: Mapping[str, npt.NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
     settings: PassSettings = field(default_factory=PassSettings.current)
     build: BuildSchedule = build_schedule
+    is_for_gpu: bool = False
 
     @property
     def name(self) -> str:
@@ -57,9 +62,10 @@ class KernelWorkload:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the computation; given contents and settings change it, because times depend on them."""
+        """Digest of the computation; what times depend on besides changes it: contents, settings, a GPU."""
         digest = kernel_digest(self.dag)
-        parts = [*self._given_parts, *self.settings.digest_parts]
+        device = (DeviceType.CUDA.kind,) if self.is_for_gpu else ()
+        parts = [*self._given_parts, *self.settings.digest_parts, *device]
         return digest_text((digest, *parts)) if parts else digest
 
     @property
@@ -85,7 +91,7 @@ class KernelWorkload:
         Raises:
             OutputError: The folder cannot be written.
         """
-        program = KernelProgram(self.dag, self.isa, self.settings)
+        program = KernelProgram(self.dag, self.isa, self.settings, self.is_for_gpu)
         contents = kernel_contents(self.dag, self.given, seed)
         return KernelFolder.write(parent / f"{self.digest}-{seed}", program, contents)
 
@@ -122,7 +128,7 @@ class ScheduleInput:
     @property
     def target(self) -> Target:
         """The target under which it is stored."""
-        return schedule_target(self.threads)
+        return schedule_target(self.threads, is_for_gpu=self.workload.is_for_gpu)
 
 
 def kernel_digest(dag: ComputeDAG) -> str:
@@ -130,8 +136,15 @@ def kernel_digest(dag: ComputeDAG) -> str:
     return digest_text(("te", structural_key(dag)))
 
 
-def schedule_target(threads: int) -> Target:
-    """Return the target under which schedules for a number of threads are measured and stored."""
+def schedule_target(threads: int, *, is_for_gpu: bool = False) -> Target:
+    """Return the target under which schedules are measured and stored.
+
+    Args:
+        threads: Number of threads that run them on a CPU.
+        is_for_gpu: Whether they are for the GPU.
+    """
+    if is_for_gpu:
+        return _GPU_TARGET
     return Target(f"cpu -toolchain=native -threads={threads}")
 
 

@@ -25,7 +25,8 @@ Array = npt.NDArray[Any]
 _KEPT_TASKS: Final = 4
 _KEPT_PACKED: Final = 8
 _MOST_COPIES: Final = 64
-_GUARD: Final = 64 * ALIGNMENT
+GUARD: Final = 64 * ALIGNMENT
+"""Bytes of a guard around an output."""
 _GUARD_BYTE: Final = 0xA5
 
 
@@ -46,19 +47,19 @@ class GuardedOutput:
     @classmethod
     def of(cls, expected: Array) -> Self:
         """Allocate memory for an output with the given reference result."""
-        memory = allocate_aligned(expected.nbytes + 2 * _GUARD)
-        inner = memory[_GUARD : _GUARD + expected.nbytes]
+        memory = allocate_aligned(expected.nbytes + 2 * GUARD)
+        inner = memory[GUARD : GUARD + expected.nbytes]
         return cls(inner.view(expected.dtype).reshape(expected.shape), memory, _unlike(expected))
 
     def spoil(self) -> None:
         """Fill the array with wrong values, and write the guards."""
-        self.memory[:_GUARD] = self.memory[_GUARD + self.array.nbytes :] = _GUARD_BYTE
+        self.memory[:GUARD] = self.memory[GUARD + self.array.nbytes :] = _GUARD_BYTE
         np.copyto(self.array, self.spoilt)
 
     @property
     def is_guarded(self) -> bool:
         """Whether the guards around the output are intact."""
-        around = self.memory[:_GUARD], self.memory[_GUARD + self.array.nbytes :]
+        around = self.memory[:GUARD], self.memory[GUARD + self.array.nbytes :]
         return all(bool((guard == _GUARD_BYTE).all()) for guard in around)
 
 

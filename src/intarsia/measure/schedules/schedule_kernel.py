@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
 from intarsia.measure.schedules.code_size import stores_when_unrolled
-from intarsia.native.compile_kernel import SYMBOL, CompiledKernel
+from intarsia.measure.schedules.saved_kernel import SavedKernel
+from intarsia.native.compile_kernel import CompiledKernel
 from intarsia.native.emission.emit import emit_llvm
 from intarsia.native.execution.array_parameter import parameters_of
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import generate_object_code
+from intarsia.native.object_code.kernel_cache import SYMBOL
 from intarsia.native.packing import Packing
 from intarsia.native.schedule import ScheduledDag
 from intarsia.native.tir import default_tir
 from intarsia.native.tir.unroll_loop import UnrollLoop
 from intarsia.support.errors import CompileError
-from intarsia.support.files import write_atomically
 from intarsia.transform import PassContext
 from intarsia.transform.enablement import enablement
 
 _NAME: Final = "kernel"
-_FILE: Final = "kernel.pickle"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScheduleKernel:
+class ScheduleKernel(SavedKernel):
     """The kernel of a schedule.
 
     Attributes:
@@ -40,22 +38,6 @@ class ScheduleKernel:
     kernel: CompiledKernel
     reads: tuple[str, ...]
     packings: tuple[Packing, ...]
-
-    def save(self, folder: Path) -> None:
-        """Write the kernel into a new folder.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
-        with write_atomically(folder) as temporary:
-            temporary.mkdir()
-            (temporary / _FILE).write_bytes(pickle.dumps(self, protocol=5))
-
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Read the kernel that a worker has written into a folder."""
-        kernel: Self = pickle.loads((folder / _FILE).read_bytes())  # noqa: S301 -- written by a worker of this run
-        return kernel
 
 
 def compile_schedule(

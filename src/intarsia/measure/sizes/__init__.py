@@ -4,6 +4,8 @@ dim_sizes       what the user says of a dimension: a range, or how often each si
 size_sample     one size for each dimension, with a weight
 choose_samples  few samples that cover the dimensions: some are timed, more are checked
 default_sizes   what is assumed of a dimension of which nothing is said
+tried_ranges    a hint with the sizes of a program that fails at all of them
+summed_dims     dimensions whose names say that they are sums of others
 """
 
 from intarsia.measure.sizes.choose_samples import choose_samples

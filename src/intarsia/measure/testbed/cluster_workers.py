@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from intarsia.measure.testbed.station import StationFacts, facts
 from intarsia.support.errors import UsageError
+from intarsia.target import Host
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,8 +36,8 @@ class ClusterWorkers:
     clock: Callable[[], float] = time.monotonic
     _threads: Mapping[str, int] = field(default_factory=dict)
     _facts: dict[str, StationFacts | Exception] = field(default_factory=dict)
-    fit_threads: int = field(default=0, init=False)
-    """Threads of the workers that measure as this machine does; 0 before the first look."""
+    fit: Mapping[str, int] = field(default_factory=dict, init=False)
+    """Threads of the workers that measure as this machine does, by address, at the last look."""
 
     def look(self) -> None:
         """Update the workers, and query the facts of new ones; no workers if the scheduler is unreachable."""
@@ -46,7 +47,35 @@ class ClusterWorkers:
                 self._facts |= self.client.run(_tell, workers=new_workers, on_error="return")
         except OSError:  # TimeoutError is one, too
             self._threads = {}
-        self.fit_threads = sum(count for worker, count in self._threads.items() if self._is_fit(worker))
+        self.fit = {worker: count for worker, count in self._threads.items() if self._is_fit(worker)}
+
+    @property
+    def fit_threads(self) -> int:
+        """Number of threads of these workers; 0 before the first look."""
+        return sum(self.fit.values())
+
+    def threads_by_host(self) -> dict[Host, int]:
+        """Return the machines of workers of this version, each with the number of their threads."""
+        threads: dict[Host, int] = {}
+        for worker, count in self._threads.items():
+            worker_facts = self._facts.get(worker)
+            if isinstance(worker_facts, StationFacts) and worker_facts.version == self.wanted.version:
+                threads[worker_facts.host] = threads.get(worker_facts.host, 0) + count
+        return threads
+
+    def expect_any(self, seconds: float) -> None:
+        """Wait for a first worker, and check that all have this version, and some can run it.
+
+        Raises:
+            UsageError: There are none, or some have another version of Intarsia.
+        """
+        self._wait_for_first(seconds)
+        self._expect_version()
+        if not self.threads_by_host():
+            raise UsageError(
+                f"no worker of the cluster at {self.address} can run Intarsia: {'; '.join(self._misfits())}",
+                help="install it on their machines, and start the workers again",
+            )
 
     def expect(self, seconds: float) -> None:
         """Wait for a first worker, and check that some are fit.
@@ -54,6 +83,17 @@ class ClusterWorkers:
         Raises:
             UsageError: There are none, or some have another version of Intarsia.
         """
+        self._wait_for_first(seconds)
+        self._expect_version()
+        if not self.fit_threads:
+            raise UsageError(
+                f"no worker of the cluster at {self.address} is a machine such as this one: "
+                + "; ".join(self._misfits()),
+                help="costs of another machine are never used: "
+                f"start a worker on this one or one like it with: dask worker {self.address}",
+            )
+
+    def _wait_for_first(self, seconds: float) -> None:
         until = self.clock() + seconds
         self.look()
         while not self._threads and self.clock() < until:
@@ -63,14 +103,6 @@ class ClusterWorkers:
             raise UsageError(
                 f"the cluster at {self.address} has no workers",
                 help=f"start one on a machine such as this one: dask worker {self.address}",
-            )
-        self._expect_version()
-        if not self.fit_threads:
-            raise UsageError(
-                f"no worker of the cluster at {self.address} is a machine such as this one: "
-                + "; ".join(self._misfits()),
-                help="costs of another machine are never used: "
-                f"start a worker on this one or one like it with: dask worker {self.address}",
             )
 
     def _expect_version(self) -> None:

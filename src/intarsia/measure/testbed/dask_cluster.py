@@ -1,4 +1,4 @@
-"""A Dask cluster as the executor: the only module that speaks to `distributed`.
+"""A Dask cluster as the executor; only `cluster_leads` speaks to `distributed` beside this module.
 
 Workers report the fingerprint of their machine as a resource ("intarsia-<version>-host-<digest>"), which a
 plugin gives to those that are there and to those that join later. Tasks ask for that resource, so that
@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,10 +22,12 @@ from uuid import uuid4
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.testbed.cluster_workers import ClusterWorkers
+from intarsia.measure.testbed.folder_arrivals import FolderArrivals
 from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
 from intarsia.measure.testbed.parcel import PackedConstant, PackedFolder
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.measure.testbed.station import StationFacts, retire, stop_race
+from intarsia.measure.testbed.station_session import StationSettings
 from intarsia.measure.testbed.transport import ConnectionLostError, lost
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import ExecutionError, UsageError
@@ -112,6 +114,7 @@ class _Cluster:
     _gone_since: float | None = None
     _parcels: dict[str, list[Future[Any]]] = field(default_factory=dict)
     """By the name of the folder: the folder without constants, then its large constants."""
+    _arrivals: FolderArrivals = field(init=False)
     _digests: dict[Path, str] = field(default_factory=dict)
     """Digests of constants by their folders."""
 
@@ -123,19 +126,16 @@ class _Cluster:
                 this machine's fingerprint, or a worker has another version of Intarsia.
             ExecutionError: The workers cannot be prepared.
         """
-        client = _client(self.address, self.timeout_s)
+        client = open_client(self.address, self.timeout_s)
         try:
             workers = ClusterWorkers(client, self.address, self.wanted)
             workers.expect(self.timeout_s)
-            try:
-                client.register_plugin(_plugin(), name=_PLUGIN)
-            except Exception as error:  # of the workers: whatever their Python raises
-                kind = type(error).__name__
-                raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
+            prepare_workers(client)
         except BaseException:
             client.close()
             raise
         self.client, self.present, self._gone_since = client, workers, None
+        self._arrivals = FolderArrivals(client)
         executor: Executor = client.get_executor(pure=False, resources={self.wanted.resource: 1})
         return executor
 
@@ -169,7 +169,25 @@ class _Cluster:
         return self.present.fit_threads
 
     def parcel(self, folder: WorkloadFolder) -> object:
-        """See Transport.parcel: the folder and each of its large constants, as results of tasks.
+        """See Transport.parcel: the name of a folder that all workers have, else its parts."""
+        arrived = self._arrivals.arrived(folder.path.name, self.present.fit)
+        return self._parts(folder) if arrived is None else arrived
+
+    def bring(self, folder: WorkloadFolder, settings: StationSettings, candidates: int) -> int:
+        """See Transport.bring; a single candidate comes with its workload."""
+        self._look(self.clock())
+        name, workers = folder.path.name, self.present.fit
+        if candidates > 1:
+            self._arrivals.bring(name, self._parts(folder), settings, workers, candidates)
+        return max(1, self._arrivals.threads(name, workers))
+
+    def note_missing(self, folder: WorkloadFolder, settings: StationSettings) -> None:
+        """See Transport.note_missing."""
+        self._arrivals.check(folder.path.name, settings.session)
+        self.present.look()
+
+    def _parts(self, folder: WorkloadFolder) -> Sequence[Future[Any]]:
+        """Return the folder and each of its large constants, as results of tasks.
 
         Dask hands such results from worker to worker, so that each worker gets a constant once, for all
         workloads that share it. It makes them anew when the workers that have them are lost (what `scatter`
@@ -185,6 +203,7 @@ class _Cluster:
 
     def forget(self, folder: WorkloadFolder) -> None:
         """See Transport.forget; constants of other workloads stay."""
+        self._arrivals.forget(folder.path.name)
         self._parcels.pop(folder.path.name, None)
 
     def _packed(self, path: Path) -> PackedConstant:
@@ -265,7 +284,25 @@ class _Cluster:
         return ConnectionLostError(f"the connection to the scheduler at {self.address} is lost")
 
 
-def _client(address: str, timeout_s: float) -> Client:
+def prepare_workers(client: Client) -> None:
+    """Make the workers of a cluster, and those that join later, report their fingerprints.
+
+    Raises:
+        ExecutionError: A worker cannot be prepared.
+    """
+    try:
+        client.register_plugin(_plugin(), name=_PLUGIN)
+    except Exception as error:  # of the workers: whatever their Python raises
+        kind = type(error).__name__
+        raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
+
+
+def open_client(address: str, timeout_s: float) -> Client:
+    """Connect to a scheduler.
+
+    Raises:
+        UsageError: `distributed` is not installed, or no scheduler answers at the address.
+    """
     try:
         from distributed import Client
     except ImportError as error:
@@ -326,7 +363,7 @@ def _plugin() -> WorkerPlugin:
             here = await asyncio.to_thread(station.facts)
             if here.resource in worker.state.total_resources:
                 return
-            await worker.set_resources(**{here.resource: worker.state.nthreads})
+            await worker.set_resources(**{here.resource: worker.state.nthreads, here.lead_resource: 1})
             if worker.status == Status.running:  # tasks that wait for a worker are looked at again then only
                 worker.status = Status.paused
                 worker.status = Status.running

@@ -47,6 +47,32 @@ class SharedFolder:
         return WorkloadFolder(self.path)
 
 
+class FolderMissingError(Exception):
+    """A process does not have a folder that was only named to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedFolder:
+    """For processes to which the files have been brought before: nothing travels but the name.
+
+    Attributes:
+        name: The folder's name, which has the workload's digest in it.
+    """
+
+    name: str
+
+    def open(self, parent: Path) -> WorkloadFolder:
+        """See Parcel.open.
+
+        Raises:
+            FolderMissingError: It is not there: the process has begun anew.
+        """
+        folder = WorkloadFolder(parent / self.name)
+        if not folder.path.exists():
+            raise FolderMissingError(self.name)
+        return folder
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedConstant:
     """A large constant on its way, which workloads share: parts of a model have its weights.

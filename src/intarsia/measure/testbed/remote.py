@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
@@ -20,6 +20,7 @@ from intarsia.measure.reference_task import add_reference
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed.limits import DEFAULT_LIMITS, TestbedLimits
 from intarsia.measure.testbed.local import PRELOAD
+from intarsia.measure.testbed.parcel import FolderMissingError
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.station import MeasuredThere, SentCandidate, measure_there, race_there
 from intarsia.measure.testbed.station_session import StationSettings
@@ -43,6 +44,9 @@ last, would lie behind others.
 """
 
 _POLL_S: Final = 0.5
+_ARRIVAL_POLL_S: Final = 0.05
+"""Seconds between two looks for processes to which a workload has been brought meanwhile."""
+
 _RACE_POLL_S: Final = 0.1
 
 Result = TypeVar("Result")
@@ -159,15 +163,24 @@ class RemoteTestbed(ClosedOnExit):
         waiting: dict[Future[MeasuredThere], MeasureInput] = {}
         try:
             queue = deque(left)
+            counts = Counter(item.workload.digest for item in left)
             while queue or waiting:
-                most = SUBMITTED_PER_LANE * self.lanes
-                while queue and len(waiting) < most:
+                has_arrived = True
+                while queue:
+                    folder, lanes = self.prepare(queue[0].workload), self.lanes
+                    ready = self.transport.bring(folder, self.settings, counts[queue[0].workload.digest])
+                    has_arrived = ready >= lanes
+                    if len(waiting) >= _most_submitted(len(queue), min(ready, lanes)):
+                        break
                     item = queue.popleft()
-                    folder = self.prepare(item.workload)
                     waiting[self._submit(measure_there, folder, self.settings, _sent(item))] = item
-                for future in self._done(waiting):
-                    measured = self._measured(waiting[future], future)
-                    left.remove(waiting.pop(future))
+                for future in self._done(waiting, _POLL_S if has_arrived else _ARRIVAL_POLL_S):
+                    item = waiting.pop(future)
+                    measured = self._measured(item, future)
+                    if measured is None:
+                        queue.appendleft(item)
+                        continue
+                    left.remove(item)
                     yield measured
         finally:
             for future in waiting:
@@ -184,6 +197,8 @@ class RemoteTestbed(ClosedOnExit):
         while True:
             try:
                 return self._race_connected(folder, racers, limits)
+            except FolderMissingError:
+                self.transport.note_missing(folder, self.settings)
             except ConnectionLostError:
                 self.executor = self.transport.reconnect()
 
@@ -197,7 +212,7 @@ class RemoteTestbed(ClosedOnExit):
         try:
             self._see_to_end(future, limits, stop)
             return future.result()
-        except IntarsiaError:
+        except (IntarsiaError, FolderMissingError):
             raise
         except Exception as error:  # executors raise what they like
             outcome = self.transport.verdict(error)
@@ -227,18 +242,21 @@ class RemoteTestbed(ClosedOnExit):
             self.transport.verdict(error)
             raise
 
-    def _done(self, futures: Iterable[Future[Result]]) -> set[Future[Result]]:
-        wait(futures, _POLL_S, FIRST_COMPLETED)
-        while not (
-            done := {future for future in futures if future.done()}
-        ):  # `wait` misses some cancelled ones
+    def _done(self, futures: Iterable[Future[Result]], seconds: float) -> set[Future[Result]]:
+        """Wait for results for some time, and return the futures that have ended."""
+        wait(futures, seconds, FIRST_COMPLETED)
+        done = {future for future in futures if future.done()}  # `wait` misses some cancelled ones
+        if not done:
             self.transport.watch()
-            wait(futures, _POLL_S, FIRST_COMPLETED)
         return done
 
-    def _measured(self, item: MeasureInput, future: Future[MeasuredThere]) -> Measured:
+    def _measured(self, item: MeasureInput, future: Future[MeasuredThere]) -> Measured | None:
+        """Return the result of a candidate; None if it came to a process without its workload."""
         try:
             there = future.result()
+        except FolderMissingError:
+            self.transport.note_missing(self.prepare(item.workload), self.settings)
+            return None
         except IntarsiaError:
             raise
         except Exception as error:  # as in `race`
@@ -254,6 +272,18 @@ class RemoteTestbed(ClosedOnExit):
             if not is_stopping and limits.should_stop():
                 is_stopping = True
                 stop()
+
+
+def _most_submitted(left: int, lanes: int) -> int:
+    """Return the number of candidates that the executor may have at a time.
+
+    The last ones wait here for a free lane: one that lay behind a slow candidate would hold up the end.
+
+    Args:
+        left: Number of candidates that have not been submitted.
+        lanes: Number of lanes that have the workload.
+    """
+    return lanes if left <= lanes else SUBMITTED_PER_LANE * lanes
 
 
 def _sent(item: MeasureInput) -> SentCandidate:

@@ -57,6 +57,11 @@ class StationFacts:
         """Name of what such processes offer; equal names measure alike."""
         return f"intarsia-{self.version}-host-{self.host.digest[:16]}"
 
+    @property
+    def lead_resource(self) -> str:
+        """Name of what each such process offers once: to lead a run on processes of its kind."""
+        return f"{self.resource}-lead"
+
 
 @dataclass(frozen=True, slots=True)
 class SentCandidate:
@@ -158,10 +163,32 @@ def facts() -> StationFacts:
     return StationFacts(version.VERSION, this_host())
 
 
+def unpack_there(parcel: SentParcel, settings: StationSettings) -> None:
+    """Unpack a workload, for candidates that will only name it.
+
+    Raises:
+        UsageError: This is not the machine, or not the version of Intarsia, that is wanted.
+        OutputError: The folder cannot be written.
+    """
+    STATION.session(settings).folder(join_parcel(parcel))
+
+
+def has_folder(session: str, workload: str) -> bool:
+    """Return whether a session of this process has a folder.
+
+    Args:
+        session: Name of the session.
+        workload: Name of the workload's folder.
+    """
+    running = STATION.running(session)
+    return running is not None and running.unpacked(workload) is not None
+
+
 def measure_there(parcel: SentParcel, settings: StationSettings, sent: SentCandidate) -> MeasuredThere:
     """Build and run a candidate.
 
     Raises:
+        FolderMissingError: The workload is only named, and has not been brought here.
         UsageError: This is not the machine, or not the version of Intarsia, that is wanted.
         IntarsiaError: As `Testbed.measure`.
     """
@@ -192,6 +219,7 @@ def race_there(
         race: Name of the race, for `stop_race`.
 
     Raises:
+        FolderMissingError: The workload is only named, and has not been brought here.
         UsageError: This is not the machine, or not the version of Intarsia, that is wanted.
         IntarsiaError: As `Testbed.race`.
     """

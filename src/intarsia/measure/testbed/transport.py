@@ -9,6 +9,7 @@ from typing import Protocol
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.testbed.parcel import SharedFolder
 from intarsia.measure.testbed.station import retire, stop_sign
+from intarsia.measure.testbed.station_session import StationSettings
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import ExecutionError
 
@@ -26,6 +27,21 @@ class Transport(Protocol):
 
     def parcel(self, folder: WorkloadFolder) -> object:
         """The first argument of a task: a `Parcel`, or what the executor makes one of on the way."""
+
+    def bring(self, folder: WorkloadFolder, settings: StationSettings, candidates: int) -> int:
+        """Begin to bring a workload to processes that are to measure candidates of it.
+
+        Args:
+            folder: Complete folder of the workload.
+            settings: Settings of the session.
+            candidates: Number of candidates.
+
+        Returns:
+            Number of candidates that can be measured at a time, where it has arrived; at least 1.
+        """
+
+    def note_missing(self, folder: WorkloadFolder, settings: StationSettings) -> None:
+        """Note that a process does not have a workload that `parcel` has only named."""
 
     def forget(self, folder: WorkloadFolder) -> None:
         """Forget a workload, which no further task uses."""
@@ -76,6 +92,13 @@ class SharedFiles:
     def parcel(self, folder: WorkloadFolder) -> object:
         """See Transport.parcel."""
         return SharedFolder(folder.path)
+
+    def bring(self, folder: WorkloadFolder, settings: StationSettings, candidates: int) -> int:  # noqa: ARG002  # it is there
+        """See Transport.bring."""
+        return self.workers
+
+    def note_missing(self, folder: WorkloadFolder, settings: StationSettings) -> None:
+        """See Transport.note_missing; nothing is only named."""
 
     def forget(self, folder: WorkloadFolder) -> None:
         """See Transport.forget."""

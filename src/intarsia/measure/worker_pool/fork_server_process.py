@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from intarsia.support.environment import COMPILE_PROCESSES, copy_environment
+from intarsia.support.environment import COMPILE_PROCESSES, PROGRAM_CACHE, copy_environment
 
 _LAUNCH = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -118,7 +118,8 @@ class ForkServerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env={**copy_environment(), COMPILE_PROCESSES: "0"},  # workers share the cores already
+                # Workers share the cores already, and candidates are compiled once, of which few are kept.
+                env={**copy_environment(), COMPILE_PROCESSES: "0", PROGRAM_CACHE: "0"},
                 start_new_session=True,  # Ctrl-C in a terminal reaches the program only
             )
         except BaseException:

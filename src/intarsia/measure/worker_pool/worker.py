@@ -24,6 +24,7 @@ from intarsia.measure.worker_pool.messages import (
     begin_mark,
 )
 from intarsia.measure.worker_pool.process_tree import be_first_victim, die_with_parent, memory_limit
+from intarsia.support.spoilt_process import is_process_spoilt
 
 _LONGEST_TEXT = 64 << 10
 
@@ -93,7 +94,7 @@ def _run(call: Call, files: tuple[object, ...], connection: socket.socket) -> Re
             function, arguments, keywords = pickle.loads(call.call)  # noqa: S301 -- from the parent
             value = pickle.dumps(function(*arguments, **keywords), protocol=5)
         _flush()
-        return Returned(call.number, value, _identities(connection) != files)
+        return Returned(call.number, value, _is_spoilt(connection, files))
     except MemoryError as error:
         return NoMemory(call.number, _text(error))
     except (SystemExit, _Terminated):
@@ -102,7 +103,12 @@ def _run(call: Call, files: tuple[object, ...], connection: socket.socket) -> Re
         _flush()
         kind, trace = type(error), _formatted(error)
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-        return Raised(call.number, name, _text(error), trace, _identities(connection) != files)
+        return Raised(call.number, name, _text(error), trace, _is_spoilt(connection, files))
+
+
+def _is_spoilt(connection: socket.socket, files: tuple[object, ...]) -> bool:
+    """Whether this process can do no other task: its files are others, or its GPU is lost to it."""
+    return is_process_spoilt() or _identities(connection) != files
 
 
 def _identities(connection: socket.socket) -> tuple[object, ...]:

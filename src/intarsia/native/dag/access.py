@@ -117,12 +117,13 @@ class AccessAnalyzer:
         """
         while op is not target:
             readers = self.dag.readers[op]
-            if len(readers) != 1 or not self._is_elementwise(readers[0], op):
+            if len(readers) != 1 or not self.is_elementwise(readers[0], op):
                 return False
             op = readers[0]
         return True
 
-    def _is_elementwise(self, reader: Operation, op: Operation) -> bool:
+    def is_elementwise(self, reader: Operation, op: Operation) -> bool:
+        """Return whether an element of `reader` depends on the element of `op` at the same indices only."""
         if not (isinstance(reader, ComputeOp) and isinstance(op, ComputeOp) and reader.shape == op.shape):
             return False
         accesses = [simple_access(reader, indices) for indices in self.read_from[reader][op]]

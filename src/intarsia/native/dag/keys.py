@@ -11,7 +11,7 @@ from intarsia.ir.prim_func import Arith, Cast, Intrinsic, Literal, Load, LoopVar
 from intarsia.native.dag.compute_dag import ComputeDAG
 from intarsia.native.dag.print_dag import dag_text
 from intarsia.native.te.combiner import Combiner
-from intarsia.native.te.op_attrs import ATTENTION_INPUTS, AXIS_NAMES, LAYOUT_FREE
+from intarsia.native.te.op_attrs import APPEND_INPUTS, ATTENTION_INPUTS, AXIS_NAMES, LAYOUT_FREE
 from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation
 from intarsia.support.digest import digest_text
 
@@ -73,7 +73,7 @@ def _combiner_parts(combiner: Combiner | None) -> list[str]:
 def _attr_parts(op: Operation, axes: dict[str, str], names: dict[str, str]) -> list[str]:
     parts = []
     for key, value in op.attrs.items():
-        names_tensors = key in (LAYOUT_FREE, ATTENTION_INPUTS)
+        names_tensors = key in (LAYOUT_FREE, ATTENTION_INPUTS, APPEND_INPUTS)
         new_names = axes if key in AXIS_NAMES else names if names_tensors else {}
         listed = value if isinstance(value, tuple) else (value,)
         parts += [

@@ -220,4 +220,6 @@ def _split(args: str) -> list[str]:
 
 
 def _argument_type(arg: str) -> str:
+    if arg.startswith("ptr addrspace"):
+        return arg.rsplit(" ", 1)[0]
     return arg[: arg.index(">") + 1] if arg.startswith("<") else arg.split(" ", 1)[0]

@@ -21,6 +21,8 @@ _VNNI_128: Final = "llvm.x86.avx512.vpdpbusd.128"
 _USDOT: Final = "llvm.aarch64.neon.usdot.v4i32.v16i8"
 _PAIRS: Final = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd"}
 _BFLOATS: Final = {lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (16, 8, 4)}
+DOT_OF_GPU: Final = "llvm.nvvm.idp4a.u.s"
+"""Intrinsic of NVIDIA's GPUs: unsigned bytes times signed bytes, added to a sum."""
 _UPPER: Final = -0x10000
 """Bits of the upper half of a word, which are those of a bfloat16 number in float32."""
 _EVEN_BYTES: Final = 0x00FF00FF
@@ -84,6 +86,8 @@ def _by_halves(builder: Builder, words: tuple[str, str], lanes: int, start: str 
 def _dot_of_bytes(
     builder: Builder, isa: Isa, unsigned: str, signed: str, lanes: int, start: str | None
 ) -> str:
+    if isa.architecture == "nvptx64":
+        return _dot_of_gpu(builder, (unsigned, signed), lanes, start)
     width = _width(isa, lanes)
     if not width:
         return _added(builder, start, _by_bytes(builder, unsigned, signed, lanes), lanes)
@@ -99,6 +103,19 @@ def _dot_of_bytes(
         for first in range(0, lanes, width)
     ]
     return joined_vectors(builder, parts, width)
+
+
+def _dot_of_gpu(builder: Builder, words: tuple[str, str], lanes: int, start: str | None) -> str:
+    """Emit an instruction of a GPU for each lane."""
+    kind = vector_type("i32", lanes)
+    sums = constant(0, "i32", lanes) if start is None else start
+    if not lanes:
+        return builder.call("i32", DOT_OF_GPU, ", ".join(f"i32 {text}" for text in (*words, sums)))
+    results = []
+    for lane in range(lanes):
+        parts = [builder.pure(f"extractelement {kind} {text}, i64 {lane}") for text in (*words, sums)]
+        results.append(builder.call("i32", DOT_OF_GPU, ", ".join(f"i32 {part}" for part in parts)))
+    return builder.joined(results, "i32")
 
 
 def _width(isa: Isa, lanes: int) -> int:

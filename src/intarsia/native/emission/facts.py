@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.ir.loop_walk import Event, inner_scalars, walk
+from intarsia.ir.loop_walk import Event, inner_scalars, walk, written_elements
 from intarsia.ir.prim_func import (
     Allocate,
-    Barrier,
     Block,
     Buffer,
     Cast,
@@ -18,16 +17,19 @@ from intarsia.ir.prim_func import (
     ForKind,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
     MemoryScope,
+    Mma,
     PrimFunc,
     Scalar,
     Statement,
     Store,
 )
-from intarsia.native.emission.index import AccessPlan, Forms, access_plan
+from intarsia.ir.warp import MMA_SUMS
+from intarsia.native.emission.index import AccessPlan, Forms, access_plan, is_divided
 from intarsia.native.emission.reads import Reads, reads_of_statement
 from intarsia.native.emission.types import held_bytes
 from intarsia.native.tir.affine import Range, affine, bounds
@@ -98,8 +100,14 @@ class Facts:
     _forms: Forms = field(default_factory=dict)
     _reads: Reads = field(default_factory=dict)
     _counters: dict[int, tuple[str, ...] | None] = field(default_factory=dict)
+    _divided: dict[int, bool] = field(default_factory=dict)
+    _sized: dict[int, tuple[str, ...] | None] = field(default_factory=dict)
+    _sizes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        written = self.contents(self.prim_func.body).stores
+        scalars = (param.name for param in self.prim_func.params if not param.shape)
+        self._sizes = frozenset(scalars) - written
         self.registers, self.constant_loops = _registers(self.prim_func, self._reads)
         self.row_ends = self._find_row_ends() if self.registers else {}
 
@@ -117,7 +125,8 @@ class Facts:
             for access in _accesses(statement, self._reads):
                 name = access.buffer.name
                 if name in self.registers and access.indices:
-                    ends[name] = max(ends.get(name, 0), _last_value(access.indices[-1], ranges) + 1)
+                    count = MMA_SUMS if isinstance(statement, Mma) else 1
+                    ends[name] = max(ends.get(name, 0), _last_value(access.indices[-1], ranges) + count)
         return ends
 
     def contents(self, statement: Statement) -> Contents:
@@ -145,8 +154,9 @@ class Facts:
                 if statement.kind is ForKind.VECTORIZED and statement.extent > 1:
                     return contents._replace(has_vectors=True)
                 return contents
-            case Barrier():
-                return Contents()
+            case KernelStatement():
+                loads = _names(reads_of_statement(statement, self._reads).loads)
+                return Contents(_names(written_elements(statement)), loads)
             case Allocate():
                 names = frozenset((statement.buffer.name,))
                 return self.contents(statement.body) | Contents(allocates=names)
@@ -181,12 +191,35 @@ class Facts:
         plan = plans[key] = access_plan(access.buffer, access.indices, self._forms)
         return plan
 
+    def has_divided_reads(self, loop: For) -> bool:
+        """Return whether a loop reads at quotients or remainders of its counter that are no affine sums."""
+        key = id(loop)
+        if key not in self._divided:
+            self._divided[key] = any(
+                is_divided(load.indices, loop.var) and self.plan(load) is None
+                for visit in walk(loop.body)
+                if visit.event is Event.ENTER
+                for load in self.loads(visit.statement)
+            )
+        return self._divided[key]
+
     def counters(self, index: Scalar) -> tuple[str, ...] | None:
         """Return the counters in an index; None if it has anything but arithmetic on counters."""
         key = id(index)
         if key not in self._counters:
             self._counters[key] = _counters((index,))
         return self._counters[key]
+
+    def counters_of_sized(self, index: Scalar) -> tuple[str, ...] | None:
+        """Return the counters in an index; None if it has anything but arithmetic on counters and sizes.
+
+        Sizes are scalar parameters that the function does not write: a kernel for images of any size reads
+        the distance from row to row in each of its indices.
+        """
+        key = id(index)
+        if key not in self._sized:
+            self._sized[key] = _counters((index,), self._sizes)
+        return self._sized[key]
 
     def can_run_in_lanes(self, loop: For) -> bool:
         """Return whether iterations may run in lanes: none reads what another one writes."""
@@ -250,7 +283,8 @@ def _may_be_register(buffer: Buffer) -> bool:
 def _accesses(statement: Statement, reads: Reads) -> Sequence[Load | Store]:
     if isinstance(statement, Store):
         return (statement, *reads_of_statement(statement, reads).loads)
-    return reads_of_statement(statement, reads).loads if isinstance(statement, IfThenElse) else ()
+    is_reading = isinstance(statement, IfThenElse | KernelStatement)
+    return reads_of_statement(statement, reads).loads if is_reading else ()
 
 
 def _names(loads: Sequence[Load]) -> frozenset[str]:
@@ -294,14 +328,16 @@ def _loops_to_expand(
     return expanded if iterations <= _MOST_EXPANDED else None
 
 
-def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:
-    """Return the counters in indices; None if they have anything but arithmetic on counters."""
+def _counters(indices: tuple[Scalar, ...], sizes: frozenset[str] = frozenset()) -> tuple[str, ...] | None:
+    """Return the counters in indices; None if they have anything but arithmetic on counters and sizes."""
     counters: dict[str, None] = {}
     for root in indices:
         for scalar in inner_scalars(root):
             match scalar:
                 case LoopVar():
                     counters[scalar.name] = None
+                case Load(buffer=buffer) if buffer.name in sizes:
+                    pass
                 case Load() | Intrinsic() | Cast():
                     return None
     return tuple(counters)

@@ -11,6 +11,7 @@ from operator import mul
 from typing import Final, NamedTuple, TypeAlias
 
 from intarsia.ir.dtype import DType
+from intarsia.ir.loop_walk import inner_scalars
 from intarsia.ir.prim_func import Arith, ArithOp, Buffer, Literal, LoopVar, Scalar
 
 
@@ -79,6 +80,17 @@ def access_plan(
         if not all(isinstance(unit, str) for unit, _ in left):
             return None
     return AccessPlan(const, left)  # type: ignore[arg-type]  # no part is left
+
+
+def is_divided(indices: tuple[Scalar, ...], counter: LoopVar) -> bool:
+    """Return whether an index is, or contains, a quotient or a remainder of a sum with a counter."""
+    return any(
+        isinstance(part, Arith)
+        and part.op in (ArithOp.FLOOR_DIV, ArithOp.FLOOR_MOD)
+        and counter in inner_scalars(part)
+        for index in indices
+        for part in inner_scalars(index)
+    )
 
 
 @lru_cache(maxsize=4096)

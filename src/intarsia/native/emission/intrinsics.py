@@ -11,6 +11,15 @@ from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.dot_products import dot_of_words, is_dot
 from intarsia.native.emission.half import rounded
 from intarsia.native.emission.types import Value, constant, held_type, is_signed, overload
+from intarsia.native.emission.vector_math.double import exp_double, in_double, log_double, power_double
+from intarsia.native.emission.vector_math.double_angles import (
+    acos_double,
+    asin_double,
+    atan_double,
+    cosh_double,
+    sinh_double,
+    tanh_double,
+)
 from intarsia.native.emission.vector_math.exp import erf, exp, exp2, tanh
 from intarsia.native.emission.vector_math.lanes import Lanes
 from intarsia.native.emission.vector_math.libm import each_lane
@@ -29,6 +38,20 @@ _OF_LANES: Final[dict[str, Callable[[Lanes, str], str]]] = {
     "sin": sin,
     "cos": cos,
 }
+_IN_DOUBLE: Final[dict[str, Callable[..., str]]] = {
+    "exp": exp_double,
+    "log": log_double,
+    "pow": power_double,
+    "sinh": sinh_double,
+    "cosh": cosh_double,
+    "tanh": tanh_double,
+    "asin": asin_double,
+    "acos": acos_double,
+    "atan": atan_double,
+}
+"""Functions with code in float64."""
+_WITHOUT_LIBRARY: Final = "nvptx64"
+"""Architecture without a C library."""
 _ROUNDING: Final = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven"}
 _BITS: Final = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "shift_left": "shl"}
 
@@ -82,6 +105,8 @@ def _of_floats(builder: Builder, isa: Isa, call: Intrinsic, texts: list[str], la
             return by_constant
     if element == "float" and name in _OF_LANES:
         return _OF_LANES[name](Lanes(builder, lanes, "avx512f" in isa.features), texts[0])
+    if isa.architecture == _WITHOUT_LIBRARY and name in _IN_DOUBLE:
+        return in_double(builder, _IN_DOUBLE[name], texts, element, lanes)
     library = _ROUNDING.get(name, name) + ("f" if element == "float" else "")
     return each_lane(builder, library, texts, element, lanes)
 

@@ -12,7 +12,6 @@ from intarsia.native.emission.half import from_bfloat_bits, from_half_bits, half
 from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.state import FunctionState, MemoryPlace
 from intarsia.native.emission.strided_vectors import is_shuffled, merge_parts, part_masks, part_offsets
-from intarsia.native.emission.transposed_rows import transpose
 from intarsia.native.emission.types import (
     Value,
     constant,
@@ -50,9 +49,9 @@ def load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -
         return _gather(state, memory, flat)
     lanes, version = state.lanes, _version(state, memory)
     if not lanes or not flat.lane:
-        address, align = _address(state, memory, flat)
+        address, align = address_of(state, memory, flat)
         kind = element_type(state, memory.dtype)
-        return _held(
+        return held_value(
             state, state.builder.read(f"load {kind}, ptr {address}, align {align}", version), memory.dtype, 0
         )
     is_free = (memory.private_lanes and flat.lane == 1) or _ends_in_padding(state, memory, flat)
@@ -60,41 +59,17 @@ def load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -
         return _masked_load(state, memory, flat)
     step = flat.lane
     if step == 1:
-        return _held(state, _vector(state, memory, flat, lanes), memory.dtype, lanes)
+        return held_value(state, load_vector(state, memory, flat, lanes), memory.dtype, lanes)
     if step == -1:
-        return _held(state, _reversed(state, memory, flat), memory.dtype, lanes)
+        return held_value(state, _reversed(state, memory, flat), memory.dtype, lanes)
     if is_shuffled(step, lanes):
         parts = [
-            _vector(state, memory, flat._replace(const=flat.const + begin), lanes)
+            load_vector(state, memory, flat._replace(const=flat.const + begin), lanes)
             for begin in part_offsets(step, lanes)
         ]
         kind = element_type(state, memory.dtype, lanes)
-        return _held(state, merge_parts(state.builder, kind, parts, step, lanes), memory.dtype, lanes)
+        return held_value(state, merge_parts(state.builder, kind, parts, step, lanes), memory.dtype, lanes)
     return _strided(state, memory, flat)
-
-
-def load_column(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, column: int) -> Value:
-    """Load the element of each lane at an offset in elements; other columns of the square are read as well.
-
-    Args:
-        state: State in lanes.
-        memory: The buffer.
-        flat: Offset of the column.
-        column: Its number in the square, which begins so many elements before.
-    """
-    builder, lanes, version = state.builder, state.lanes, _version(state, memory)
-    kind = element_type(state, memory.dtype, lanes)
-    rows = []
-    for lane in range(lanes):
-        first = AffineIndex(flat.const - column + lane * flat.lane, 0, flat.terms)
-        address, align = _address(state, memory, first)
-        rows.append(builder.read(f"load {kind}, ptr {address}, align {align}", version))
-    key = "transposed", *rows
-    columns = builder.noted(key)
-    if columns is None:
-        columns = transpose(builder, rows, kind)
-        builder.note(key, columns)
-    return _held(state, columns[column], memory.dtype, lanes)
 
 
 def _version(state: FunctionState, memory: MemoryPlace) -> str:
@@ -112,7 +87,8 @@ def _private(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Valu
     return Value(state.builder.pure(f"add {kind} {first}, {numbers}"), DType.INT64, lanes)
 
 
-def _address(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> tuple[str, int]:
+def address_of(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> tuple[str, int]:
+    """Return the address of the element at an offset in elements, and its alignment in bytes."""
     size = stored_bytes(memory.dtype)
     text = state.symbols.pointer(memory.base, flat.terms, size) if flat.terms else memory.base
     offset = flat.const * size
@@ -124,8 +100,9 @@ def _address(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> tu
     return text, bits & -bits
 
 
-def _vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, lanes: int) -> str:
-    address, align = _address(state, memory, flat)
+def load_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, lanes: int) -> str:
+    """Return a vector of contiguous elements from an offset in elements on."""
+    address, align = address_of(state, memory, flat)
     kind = element_type(state, memory.dtype, lanes)
     if memory.is_streamed:
         _prefetch_vector(state, address)
@@ -165,7 +142,7 @@ def _reversed(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> s
     """Load elements in reverse."""
     lanes = state.lanes
     kind = element_type(state, memory.dtype, lanes)
-    first = _vector(state, memory, flat._replace(const=flat.const - lanes + 1), lanes)
+    first = load_vector(state, memory, flat._replace(const=flat.const - lanes + 1), lanes)
     mask = shuffle_mask(tuple(range(lanes - 1, -1, -1)))
     return state.builder.pure(f"shufflevector {kind} {first}, {kind} poison, {mask}")
 
@@ -174,16 +151,16 @@ def _strided(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> Va
     kind, version = element_type(state, memory.dtype), _version(state, memory)
     texts = []
     for lane in range(state.lanes):
-        address, align = _address(state, memory, AffineIndex(flat.const + lane * flat.lane, 0, flat.terms))
+        address, align = address_of(state, memory, AffineIndex(flat.const + lane * flat.lane, 0, flat.terms))
         texts.append(state.builder.read(f"load {kind}, ptr {address}, align {align}", version))
-    return _held(state, state.builder.joined(texts, kind), memory.dtype, state.lanes)
+    return held_value(state, state.builder.joined(texts, kind), memory.dtype, state.lanes)
 
 
 def _lane_pointers(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> str:
     """Return the addresses of the lanes' elements as a vector."""
     lanes, size = state.lanes, stored_bytes(memory.dtype)
     if isinstance(flat, AffineIndex):
-        base, _ = _address(state, memory, flat._replace(lane=0))
+        base, _ = address_of(state, memory, flat._replace(lane=0))
         numbers = "<" + ", ".join(f"i64 {lane * flat.lane * size}" for lane in range(lanes)) + ">"
         return state.builder.pure(f"getelementptr i8, ptr {base}, <{lanes} x i64> {numbers}")
     kind = element_type(state, memory.dtype)
@@ -204,7 +181,7 @@ def _gather(state: FunctionState, memory: MemoryPlace, flat: Value) -> Value:
                 f"load {kind}, ptr {address}, align {stored_bytes(memory.dtype)}", _version(state, memory)
             )
         )
-    return _held(state, builder.joined(texts, kind), memory.dtype, lanes)
+    return held_value(state, builder.joined(texts, kind), memory.dtype, lanes)
 
 
 def _masked_load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> Value:
@@ -213,25 +190,34 @@ def _masked_load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -
     if is_shuffled(flat.lane, state.lanes) and active is not None:
         kind = element_type(state, memory.dtype, state.lanes)
         parts = [
-            _masked_vector(state, memory, flat._replace(const=flat.const + begin), constant_mask(mask).text)
+            load_masked_vector(
+                state, memory, flat._replace(const=flat.const + begin), constant_mask(mask).text
+            )
             for begin, mask in part_masks(flat.lane, active)
         ]
         text = merge_parts(state.builder, kind, parts, flat.lane, state.lanes)
-        return _held(state, text, memory.dtype, state.lanes)
+        return held_value(state, text, memory.dtype, state.lanes)
     if flat.lane != 1:
         return _masked_gather(state, memory, flat)
-    text = _masked_vector(state, memory, flat, state.mask.text)
-    return _held(state, text, memory.dtype, state.lanes)
+    text = load_masked_vector(state, memory, flat, state.mask.text)
+    return held_value(state, text, memory.dtype, state.lanes)
 
 
-def _masked_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, mask: str) -> str:
+def load_masked_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, mask: str) -> str:
+    """Return a vector of contiguous elements, of which only those of a constant or computed mask are read."""
     builder, lanes = state.builder, state.lanes
     kind = element_type(state, memory.dtype, lanes)
-    address, align = _address(state, memory, flat)
+    address, align = address_of(state, memory, flat)
     name = f"llvm.masked.load.{overload(element_type(state, memory.dtype), lanes)}.p0"
-    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
+    # LLVM ends the process for PTX of a masked load with other elements than undefined ones.
+    is_for_gpu = state.kernel.isa.architecture == "nvptx64"
+    others = "poison" if is_for_gpu else "zeroinitializer"
+    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {kind} {others}"
     builder.declare(kind, name, args)
-    return builder.read(f"call {kind} @{name}({args})", _version(state, memory))
+    text = builder.read(f"call {kind} @{name}({args})", _version(state, memory))
+    if not is_for_gpu:
+        return text
+    return builder.pure(f"select <{lanes} x i1> {mask}, {kind} {text}, {kind} zeroinitializer")
 
 
 def _masked_gather(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> Value:
@@ -244,7 +230,7 @@ def _masked_gather(state: FunctionState, memory: MemoryPlace, flat: AffineIndex 
     args = f"<{lanes} x ptr> {pointers}, i32 {size}, <{lanes} x i1> {state.mask.text}, {kind} zeroinitializer"
     builder.declare(kind, name, args)
     text = builder.read(f"call {kind} @{name}({args})", _version(state, memory))
-    return _held(state, text, memory.dtype, lanes)
+    return held_value(state, text, memory.dtype, lanes)
 
 
 def store(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
@@ -267,7 +253,7 @@ def store(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value, 
 
 
 def _store_scalar(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, text: str) -> None:
-    address, align = _address(state, memory, flat)
+    address, align = address_of(state, memory, flat)
     kind = element_type(state, memory.dtype)
     stored = _stored(state, text, memory.dtype, 0)
     state.builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
@@ -277,7 +263,7 @@ def _store_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, 
     builder, lanes = state.builder, state.lanes
     kind = element_type(state, memory.dtype, lanes)
     stored = _stored(state, builder.splat(value, lanes), memory.dtype, lanes)
-    address, align = _address(state, memory, flat)
+    address, align = address_of(state, memory, flat)
     if state.mask is None or _ends_in_padding(state, memory, flat):
         builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
         return
@@ -339,7 +325,7 @@ def _scatter(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Valu
     builder.do(f"call void @{name}({args})")
 
 
-def _held(state: FunctionState, text: str, dtype: DType, lanes: int) -> Value:
+def held_value(state: FunctionState, text: str, dtype: DType, lanes: int) -> Value:
     """Convert a loaded element to its type in registers."""
     builder = state.builder
     if dtype is DType.FLOAT32:

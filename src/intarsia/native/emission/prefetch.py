@@ -80,6 +80,7 @@ class _Stream:
         steps: Stride of each counter in bytes, by name.
         loops: Enclosing loops, outermost first.
         uses: Number of occurrences of the load in the innermost loop.
+        copies: Strides in bytes of the unrolled loops around the innermost loop, by their counters.
     """
 
     buffer: str
@@ -87,6 +88,7 @@ class _Stream:
     steps: dict[str, int]
     loops: tuple[For, ...]
     uses: int
+    copies: tuple[tuple[str, int], ...] = ()
 
     def step(self, loop: For) -> int:
         return self.steps.get(loop.var.name, 0)
@@ -112,6 +114,9 @@ class _Passes:
     before: int
     total: int
 
+
+_Key: TypeAlias = tuple[int, str, int, tuple[tuple[str, int], ...]]
+"""What makes a load another one: its innermost loop, its buffer, its offset and its strides outside."""
 
 _Inside: TypeAlias = dict[int, dict[int, _Stream]]
 """Loops directly inside a loop, by identity and in the order of the text, each with one of its loads."""
@@ -143,14 +148,18 @@ def prefetches(
             continue
         prefetch = _over_passes(stream, passes, second_cache // _PANEL_SHARE) if passes else _ahead(stream)
         if prefetch is not None:
-            prefetches_of[id(prefetch[0])].setdefault(prefetch[1])
+            loop, lines = prefetch
+            prefetches_of[id(loop)].setdefault(replace(lines, terms=(*lines.terms, *stream.copies)))
     return {number: tuple(each) for number, each in prefetches_of.items()}
 
 
 def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> list[_Stream]:
-    """Return the loads of streamed buffers, one of those that differ only by lanes."""
+    """Return the loads of streamed buffers, one of those that differ only by lanes.
+
+    A load in an unrolled loop is one for each of its iterations.
+    """
     around: list[For] = []
-    streams: dict[tuple[int, str, int], _Stream] = {}
+    streams: dict[_Key, _Stream] = {}
     for visit in walk(prim_func.body):
         statement = visit.statement
         if isinstance(statement, For) and visit.event is not Event.ELSE:
@@ -164,11 +173,24 @@ def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> li
             if plan is None or not loops:
                 continue
             stream = _stream(load, plan, loops, around)
-            if min(stream.steps.values(), default=0) > 0:
-                key = id(loops[-1]), stream.buffer, stream.const
-                earlier = streams.setdefault(key, replace(stream, uses=0))
+            if min(stream.steps.values(), default=0) <= 0:
+                continue
+            for offset in _offsets(load, plan, loops, around):
+                key = id(loops[-1]), stream.buffer, stream.const + offset, stream.copies
+                earlier = streams.setdefault(key, replace(stream, const=key[2], uses=0))
                 streams[key] = replace(earlier, uses=earlier.uses + stream.uses)
     return list(streams.values())
+
+
+def _offsets(load: Load, plan: AccessPlan, loops: tuple[For, ...], around: list[For]) -> list[int]:
+    """Return the offset in bytes of a load in each iteration of the unrolled loops in the innermost loop."""
+    size, steps = stored_bytes(load.buffer.dtype), dict(plan.terms)
+    inside = list(takewhile(lambda loop: loop is not loops[-1], reversed(around)))
+    offsets = [0]
+    for loop in reversed(inside):
+        if loop.kind is not ForKind.VECTORIZED and (step := steps.get(loop.var.name, 0) * size):
+            offsets = [offset + number * step for offset in offsets for number in range(loop.extent)]
+    return offsets
 
 
 def _has_counter(loop: For, facts: Facts) -> bool:
@@ -186,7 +208,13 @@ def _stream(load: Load, plan: AccessPlan, loops: tuple[For, ...], around: list[F
         for loop in takewhile(lambda loop: loop is not loops[-1], reversed(around))
         if loop.kind is not ForKind.VECTORIZED and loop.var.name not in terms
     ]
-    return _Stream(load.buffer.name, plan.const * size, steps, loops, prod(again))
+    outside = takewhile(lambda loop: loop is not loops[-1], around)
+    copies = tuple(
+        (loop.var.name, terms[loop.var.name] * size)
+        for loop in outside
+        if loop.kind is ForKind.UNROLLED and terms.get(loop.var.name)
+    )
+    return _Stream(load.buffer.name, plan.const * size, steps, loops, prod(again), copies)
 
 
 def _passes(stream: _Stream, inside: _Inside) -> _Passes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar, Store
@@ -19,14 +20,18 @@ from intarsia.native.emission.arithmetic import (
 from intarsia.native.emission.cast import cast, nearest_word, nibbles_as_floats
 from intarsia.native.emission.checks import check_indices
 from intarsia.native.emission.dot_products import dot_of_words, is_dot
+from intarsia.native.emission.folding import folded
 from intarsia.native.emission.half import flushed_bfloat
 from intarsia.native.emission.intrinsics import intrinsic
-from intarsia.native.emission.memory import load, load_column
-from intarsia.native.emission.state import FunctionState
+from intarsia.native.emission.lane_pattern import lane_pattern
+from intarsia.native.emission.memory import load
+from intarsia.native.emission.shuffled_loads import load_column, load_pattern
+from intarsia.native.emission.state import FunctionState, MemoryPlace
 from intarsia.native.emission.transposed_rows import column_of_rows
 from intarsia.native.emission.types import Value, constant, held_type, lane_numbers, literal, vector_type
 
 Number = Value | AffineIndex
+_OF_PARTS: Final = frozenset({ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.MIN, ArithOp.MAX})
 
 
 @dataclass(slots=True)
@@ -55,6 +60,9 @@ class Scalars:
                 return self._cast(scalar)
             case Intrinsic():
                 args = [self.value(arg) for arg in scalar.args]
+                result = folded(scalar, args)
+                if result is not None:
+                    return self._lifted(result)
                 return self._lifted(intrinsic(self.state.builder, self.state.kernel.isa, scalar, args))
 
     def as_value(self, number: Number) -> Value:
@@ -115,6 +123,9 @@ class Scalars:
         if scalar.dtype is DType.INT64 and isinstance(inside, AffineIndex):
             return inside
         value = self.as_value(inside)
+        result = folded(scalar, (value,))
+        if result is not None:
+            return self._lifted(result)
         return self._lifted(cast(self.state.builder, value, scalar.dtype, self.state.kernel.has_f16c))
 
     def _arith(self, scalar: Arith) -> Number:
@@ -132,6 +143,9 @@ class Scalars:
             return self._of_sums(op, left, right)
         first, second = self.as_value(left), self.as_value(right)
         lanes = first.lanes or second.lanes
+        result = None if lanes else folded(scalar, (first, second))
+        if result is not None:
+            return self._lifted(result)
         instruction = self._instruction(scalar, first.dtype, lanes)
         if not instruction:
             return self._lifted(binary(builder, op, first, second, state.kernel.has_f16c))
@@ -178,9 +192,9 @@ class Scalars:
             case _ if op in COMPARISONS or op in (ArithOp.MIN, ArithOp.MAX):
                 difference = add(left, right, -1)
                 found = bounds(difference, table, lanes)
-                known = None if found is None else decided(op, found, left, right)
-                if known is not None:
-                    return known
+                result = None if found is None else decided(op, found, left, right)
+                if result is not None:
+                    return result
                 if op in COMPARISONS and not difference.terms:
                     return self._constant_mask(op, difference)
         return self._computed(op, left, right)
@@ -243,12 +257,23 @@ class Scalars:
             if isinstance(elements, list):
                 return state.registers.read_each(register, elements)
             return state.registers.read(register, elements[0], elements[1])
-        memory, flat = state.memory[scalar.buffer.name], self.flat(scalar)
+        memory = state.memory[scalar.buffer.name]
+        if self._may_have_pattern(scalar, memory):
+            pattern = lane_pattern(state, scalar, self._index)
+            if pattern is not None:
+                return load_pattern(state, memory, pattern)
+        flat = self.flat(scalar)
         if isinstance(flat, AffineIndex) and not memory.private_lanes:
             column = column_of_rows(state, scalar, flat)
             if column is not None:
                 return load_column(state, memory, flat, column)
         return load(state, memory, flat)
+
+    def _may_have_pattern(self, access: Load, memory: MemoryPlace) -> bool:
+        """Return whether a read in lanes has indices that are no affine sums."""
+        state = self.state
+        is_whole = bool(state.lanes) and state.mask is None and not memory.private_lanes
+        return is_whole and not state.kernel.bounds_checked and state.kernel.facts.plan(access) is None
 
     def flat(self, access: Load | Store) -> Number:
         """Return the offset of an element, in elements."""
@@ -273,19 +298,30 @@ class Scalars:
         return self._flattened(access.buffer.shape, indices)
 
     def _index(self, index: Scalar) -> Number:
-        """Evaluate an index; arithmetic on equal counters is emitted once."""
+        """Evaluate an index; arithmetic on equal counters is evaluated once."""
         if not isinstance(index, Arith):
             return self.number(index)
-        counters = self.state.kernel.facts.counters(index)
+        facts, has_sizes = self.state.kernel.facts, False
+        counters = facts.counters(index)
+        if counters is None:
+            counters, has_sizes = facts.counters_of_sized(index), True
         if counters is None:
             return self.number(index)
         env, builder = self.state.env, self.state.builder
         key = id(index), self.state.lanes, tuple([env[name] for name in counters])
         number: Number | None = builder.noted(key)
         if number is None:
-            number = self.number(index)
+            number = self._of_parts(index) if has_sizes else self.number(index)
             builder.note(key, number)
         return number
+
+    def _of_parts(self, index: Arith) -> Number:
+        """Evaluate an index with sizes; unrolled code has many that differ in one part only."""
+        if index.op in _OF_PARTS:
+            left, right = map(self._index, index.operands)
+            if isinstance(left, AffineIndex) and isinstance(right, AffineIndex):
+                return self._of_sums(index.op, left, right)
+        return self.number(index)
 
     def _flattened(self, shape: tuple[int, ...], indices: list[Number]) -> Number:
         total: AffineIndex | None = AffineIndex(0)

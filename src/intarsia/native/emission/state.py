@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.affine_index import AffineIndex
@@ -14,6 +15,9 @@ from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.registers import RegisterFile
 from intarsia.native.emission.types import Value
 from intarsia.native.machine.isa import Isa
+
+_MASKED: Final = frozenset({"avx2", "avx512vl"})
+"""Features of machines whose loads and stores of 4-byte elements take masks."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,7 @@ class KernelState:
         scratch_bytes: Maximum scratch memory of a thread so far, in bytes.
         sites: Checks of indices so far.
         bounds_checked: Whether indices are checked.
+        has_masks: Whether loads and stores of 4-byte elements take a mask.
     """
 
     name: str
@@ -85,10 +90,12 @@ class KernelState:
     bodies: int = 0
     has_f16c: bool = field(init=False)
     vector_bytes: int = field(init=False)
+    has_masks: bool = field(init=False)
     sites: list[AccessSite] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.has_f16c, self.vector_bytes = self.isa.has_f16c, self.isa.vector_bytes
+        self.has_masks = not _MASKED.isdisjoint(self.isa.features)
 
 
 @dataclass(slots=True)

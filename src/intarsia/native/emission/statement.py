@@ -28,13 +28,15 @@ from intarsia.native.emission.parallel import emit_parallel
 from intarsia.native.emission.registers import Branch, RegisterPlace
 from intarsia.native.emission.scalar import Scalars
 from intarsia.native.emission.state import FunctionState, MemoryPlace
-from intarsia.native.emission.tail import has_masks, tail_mask
+from intarsia.native.emission.tail import tail_mask
 from intarsia.native.emission.types import Value, held_type, stored_bytes
 
 _MOST_STACK: Final = 16384
 _LARGEST_ON_STACK: Final = 4096
 _MOST_CHUNKS: Final = 8
 """Maximum number of vectors of one loop that are unrolled; more of them become a loop."""
+_MOST_PATTERNS: Final = 32
+"""The same maximum where reads have constant lanes in unrolled vectors only: else each index is divided."""
 _MOST_UNROLLED: Final = 1024
 """Maximum number of unrolled iterations, unless register buffers need more."""
 _LINE: Final = 64
@@ -194,7 +196,8 @@ class Statements:
         """Emit a loop as vectors of the machine's width, then narrower ones for the remainder."""
         count, begin = loop.extent // width, 0
         mask = tail_mask(self.state, loop, width)
-        if count > _MOST_CHUNKS and not is_expanded:
+        most = _MOST_PATTERNS if self.state.kernel.facts.has_divided_reads(loop) else _MOST_CHUNKS
+        if count > most and not is_expanded:
             whole = For(loop.var, count, loop.body)
             self.serial(whole, "0", str(count), lambda n: self._chunk(loop, width, _times(n, width)))
             begin = count * width
@@ -233,7 +236,7 @@ class Statements:
         base = self._space(statement)
         align = min(_LINE, state.kernel.vector_bytes)
         state.memory[buffer.name] = MemoryPlace(
-            buffer.name, base, buffer.dtype, buffer.shape, align, state.lanes, has_masks(state)
+            buffer.name, base, buffer.dtype, buffer.shape, align, state.lanes, state.kernel.has_masks
         )
         state.versions[buffer.name] = state.versions.get(buffer.name, 0) + 1
         self.emit(statement.body)
@@ -244,7 +247,7 @@ class Statements:
         """Return the address of memory for a buffer: on the stack if small, else in the thread's scratch."""
         state, buffer = self.state, statement.buffer
         size = max(1, prod(buffer.shape)) * stored_bytes(buffer.dtype) * max(1, state.lanes)
-        size += state.kernel.vector_bytes if has_masks(state) else 0
+        size += state.kernel.vector_bytes if state.kernel.has_masks else 0
         key = (id(statement), state.lanes)
         if key in state.allocas:
             return state.allocas[key]

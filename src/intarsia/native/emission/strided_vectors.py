@@ -11,17 +11,15 @@ from typing import Final
 
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.types import shuffle_mask
+from intarsia.native.machine.shuffled_vectors import most_shuffled_vectors
 
-_MOST_SHUFFLED: Final = 4
-"""Maximum distance of the elements. With a larger one, each whole vector contains few of them."""
-_LANES_OF_DISTANCE: Final = 8 / 3
-"""Number of lanes for each element of a larger distance: with 16 lanes, shuffles of every fifth and
-sixth element take 0.84 of the time of loads lane by lane, and of every seventh 1.08 (Zen 5)."""
+_FEWEST_LANES: Final = 4
+"""Minimum number of lanes for which shuffles pay off."""
 
 
 def is_shuffled(step: int, lanes: int) -> bool:
     """Return whether elements at some distance are shuffled out of whole vectors."""
-    return 1 < step <= max(_MOST_SHUFFLED, lanes / _LANES_OF_DISTANCE) and lanes >= _MOST_SHUFFLED
+    return 1 < step <= most_shuffled_vectors(lanes) and lanes >= _FEWEST_LANES
 
 
 def part_offsets(step: int, lanes: int) -> list[int]:

@@ -13,17 +13,11 @@ from intarsia.ir.prim_func import Allocate, Block, For, Intrinsic, Load, Scalar,
 from intarsia.native.emission.arithmetic import constant_mask
 from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.strided_vectors import is_shuffled
+from intarsia.native.emission.transposed_rows import unrolled_across
 from intarsia.native.emission.types import Value, stored_bytes
 
-_MASKED: Final = frozenset({"avx2", "avx512vl"})
-"""Features of machines whose loads and stores take masks."""
 _LEAST_BYTES: Final = 4
 """Minimum element size in bytes; AVX2 and AVX-512F have no masks for smaller elements."""
-
-
-def has_masks(state: FunctionState) -> bool:
-    """Return whether loads and stores of 4-byte elements take a mask."""
-    return not _MASKED.isdisjoint(state.kernel.isa.features)
 
 
 def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
@@ -35,7 +29,7 @@ def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
         width: Number of lanes of the machine's widest vectors for the loop.
     """
     rest = loop.extent % width
-    if not rest or state.mask is not None or not has_masks(state):
+    if not rest or state.mask is not None or not state.kernel.has_masks:
         return None
     inside = _scalars(loop.body)
     # As many elements as a narrower vector has take one, unless they call functions for whole vectors.
@@ -92,7 +86,9 @@ def _is_near(state: FunctionState, access: Load | Store, var: str, width: int) -
     is_held = buffer.name in state.kernel.facts.registers
     if is_held and prod(buffer.shape[:-1]) != 1 and buffer.shape[-1] % width:
         return False  # lanes that are off would take the next row apart
-    is_near = step == 1 or (is_shuffled(step, width) and isinstance(access, Load) and not is_held)
+    is_near = step == 1
+    if isinstance(access, Load) and not is_held:
+        is_near = is_near or is_shuffled(step, width) or unrolled_across(state, access) is not None
     return is_near and stored_bytes(buffer.dtype) >= _LEAST_BYTES
 
 

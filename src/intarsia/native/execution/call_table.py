@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from intarsia.support.errors import InputError, UsageError
 _WORD = 8
 _MOST_REPEATED = 1024
 """Maximum number of repetitions whose records are in memory at the same time."""
+_FEW: Final = 8
+"""Number of repetitions up to which their table is kept: a table for one run takes some 20 us to make."""
 _WORDS_OF_CALL = ctypes.sizeof(CallRecord) // _WORD
 
 
@@ -70,6 +72,13 @@ class KernelCall:
             if not isinstance(buffer, Slot | FixedAddress):
                 parameter.address_of(buffer)
 
+    def shifted(self, slots: int) -> Self:
+        """Return the call with each slot so many positions later."""
+        moved = (
+            Slot(buffer.position + slots) if isinstance(buffer, Slot) else buffer for buffer in self.buffers
+        )
+        return replace(self, buffers=tuple(moved))
+
 
 class _RecordBlock:
     """Memory of one running region with the records of all calls and their arguments."""
@@ -103,6 +112,7 @@ class CallTable:
     _slot_words: tuple[tuple[int, int], ...] = field(init=False, repr=False)
     is_checked: bool = field(init=False, repr=False)
     _idle: list[_RecordBlock] = field(init=False, repr=False, default_factory=list)
+    _few: dict[int, CallTable] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The records of all calls come first, then their arguments; a record points to its arguments by word
@@ -156,7 +166,7 @@ class CallTable:
         if self.is_checked:
             self._run_checked(block)
         else:
-            pool.run(block.address, len(self.calls), self.scratch_bytes)
+            pool.run(block.address, len(self._pointers), self.scratch_bytes)
         self._idle.append(block)
 
     def bind(self, pool: ThreadPool, addresses: Sequence[int]) -> Callable[[], None]:
@@ -181,7 +191,7 @@ class CallTable:
             block.words[word] = addresses[position]
 
         def run() -> None:
-            pool.run(block.address, len(self.calls), self.scratch_bytes)
+            pool.run(block.address, len(self._pointers), self.scratch_bytes)
 
         return run
 
@@ -198,6 +208,9 @@ class CallTable:
         """
         if addresses.shape[1] != self.slots or self.is_checked:
             raise UsageError(f"a region of native kernels was given {addresses.shape} addresses")
+        if len(addresses) <= _FEW:
+            self._repeated(len(addresses)).run(pool, addresses.ravel().tolist())
+            return
         records = len(self.calls) * _WORDS_OF_CALL
         for begin in range(0, len(addresses), _MOST_REPEATED):
             part = addresses[begin : begin + _MOST_REPEATED]
@@ -211,6 +224,14 @@ class CallTable:
             for word, target in self._pointers:
                 table[:, word] = (firsts + (target - records) * _WORD).astype(np.uint64)
             pool.run(array_address(table), len(part) * len(self.calls), self.scratch_bytes)
+
+    def _repeated(self, count: int) -> CallTable:
+        """Return a table of all calls several times, which is made once; the slots of each time follow."""
+        table = self._few.get(count)
+        if table is None:
+            calls = (call.shifted(self.slots * number) for number in range(count) for call in self.calls)
+            table = self._few[count] = CallTable(tuple(calls))
+        return table
 
     def _run_checked(self, block: _RecordBlock) -> None:
         """Run the calls one by one, so that an index out of bounds stops the region at its kernel."""

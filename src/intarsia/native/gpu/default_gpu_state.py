@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc, with_prim_func_fields
-from intarsia.ir.prim_func import Allocate, Block, For, ForKind, Statement
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG
-from intarsia.native.gpu.kernel_list import list_kernels
+from intarsia.native.gpu.attention import with_attention
+from intarsia.native.gpu.copies_ahead import with_copies_ahead
+from intarsia.native.gpu.kernel_list import DECLARED_SHARED_BYTES, list_kernels
+from intarsia.native.gpu.padded_tiles import with_padded_tiles
 from intarsia.native.gpu.product_schedule import inputs_of_product, product
-from intarsia.native.gpu.schedule_stages import across_threads, in_rows, per_element
+from intarsia.native.gpu.schedule_stages import across_threads, in_rows, over_blocks, per_element
+from intarsia.native.gpu.static_cost import FACTS, static_cost
+from intarsia.native.gpu.tensor_core_product import TILINGS
+from intarsia.native.gpu.tensor_cores import with_tensor_cores
+from intarsia.native.gpu.tensorised import tensorised_tiling
+from intarsia.native.gpu.virtual_threads import with_virtual_threads_unrolled
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
-from intarsia.native.lowering.thread_sharing import as_kernel
+from intarsia.native.lowering.thread_sharing import as_kernels
 from intarsia.native.schedule.inlining import with_inlined
 from intarsia.native.schedule.row_schedule import row_groups, shared_depth
 from intarsia.native.te import ComputeOp
 from intarsia.native.tir import Simplify, UnrollLoop
-from intarsia.native.tir.rewriting import block, flat
+from intarsia.native.tir.rewriting import has_blocks
 from intarsia.support.errors import CompileError, UsageError
 from intarsia.transform import Sequential
+
+_OLDEST: Final = "sm_80"
+"""Model of GPU whose peaks choose tiles."""
+TILES: Final = 2
+"""Number of shared tiles in turn: threads compute with one while the other is filled."""
 
 
 def default_gpu_state(dag: ComputeDAG) -> LoopState:
@@ -43,29 +56,56 @@ def default_gpu_state(dag: ComputeDAG) -> LoopState:
     return state
 
 
-def lower_to_kernels(dag: ComputeDAG, state: LoopState) -> PrimFunc:
+def gpu_kernels(dag: ComputeDAG, *, tf32: bool = False, is_portable: bool = False) -> PrimFunc:
+    """Return the kernels of a DAG without search: those of `default_gpu_state`, attention, tensor cores.
+
+    Products on tensor cores have the tiles of the least static cost.
+
+    Args:
+        dag: DAG before any step.
+        tf32: Whether products of float32 may be computed with factors of 11 significant bits.
+        is_portable: Whether nothing is used that only NVIDIA's GPUs have: neither tensor cores nor
+            asynchronous copies.
+    """
+    dag = with_attention(dag, has_tensor_cores=not is_portable)
+    if is_portable:
+        return lower_to_kernels(dag, default_gpu_state(dag), tiles=1)
+    changed = dict.fromkeys(with_tensor_cores(dag, tiling, tf32=tf32) for tiling in TILINGS)
+    return min((lower_to_kernels(each, default_gpu_state(each)) for each in changed), key=_static_cost)
+
+
+def _static_cost(function: PrimFunc) -> float:
+    return sum(static_cost(kernel, FACTS[_OLDEST]) for kernel in list_kernels(function).kernels)
+
+
+def lower_to_kernels(
+    dag: ComputeDAG, state: LoopState, tiles: int = TILES, shared_bytes: int = DECLARED_SHARED_BYTES
+) -> PrimFunc:
     """Return the loop function of a state as kernels only; what no rule has bound runs in one thread.
+
+    Args:
+        dag: DAG of the state before any step.
+        state: The state; one with tensorised loops is a choice of the tiles of products on tensor cores.
+        tiles: Maximum number of tiles in shared memory that are filled in turn, by asynchronous copies; 1 for
+            tiles that are filled when they are needed.
+        shared_bytes: Size of shared memory in bytes that these tiles may take; `MOST_SHARED_BYTES` at most.
 
     Raises:
         UsageError: The state cannot be lowered.
     """
+    tiling = tensorised_tiling(state)
+    if tiling is not None:
+        changed = with_tensor_cores(dag, tiling)
+        return lower_to_kernels(changed, default_gpu_state(changed), tiles)
     function = lower(dag, state)
     attrs = function.attrs.updated(contract=True)
-    kernels = with_prim_func_fields(function, body=_as_kernels(function.body), attrs=attrs)
+    body = function.body if has_blocks(function) else as_kernels(function.body)
+    body = with_virtual_threads_unrolled(body)
+    kernels = with_prim_func_fields(function, body=body, attrs=attrs)
     module = Sequential([Simplify(), UnrollLoop(), Simplify()])(IRModule({GlobalVar("main"): kernels}))
-    return module.prim_func("main")
-
-
-def _as_kernels(statement: Statement) -> Statement:
-    match statement:
-        case Block():
-            return block([_as_kernels(inner) for inner in flat(statement)])
-        case Allocate():
-            return Allocate(statement.buffer, _as_kernels(statement.body))
-        case For(kind=ForKind.BLOCK):
-            return statement
-        case _:
-            return as_kernel(statement)
+    ahead = with_copies_ahead(module.prim_func("main"), tiles, shared_bytes)
+    final = Simplify()(IRModule({GlobalVar("main"): ahead})).prim_func("main")
+    return with_padded_tiles(final)
 
 
 def _padded_factors(dag: ComputeDAG) -> list[str]:
@@ -106,6 +146,7 @@ def _rules(
     if not members:
         if products:
             yield lambda: product(state, target, None, filled)
+        yield lambda: over_blocks(state, target)
         yield lambda: across_threads(state, target)
         yield lambda: per_element(state, target)
     elif products == list(members) and _is_elementwise(state, target, members[0]):

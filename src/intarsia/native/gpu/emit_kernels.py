@@ -18,8 +18,9 @@ from intarsia.native.emission.parallel import new_function
 from intarsia.native.emission.scalar import Scalars
 from intarsia.native.emission.state import FunctionState, KernelState, MemoryPlace
 from intarsia.native.emission.types import stored_bytes
-from intarsia.native.gpu.kernel_list import SHARED_ALIGNMENT, Kernel, list_kernels
-from intarsia.native.gpu.kernel_statements import KernelStatements
+from intarsia.native.gpu.kernel_list import DECLARED_SHARED_BYTES, SHARED_ALIGNMENT, Kernel, list_kernels
+from intarsia.native.gpu.kernel_statements import BARRIER, KernelStatements
+from intarsia.native.gpu.warp_products import MATRICES, MMA, THREAD_NUMBER
 from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import CompileError
 
@@ -40,6 +41,7 @@ class Launch:
         arguments: Names of the buffers whose addresses are its arguments, in order.
         shared_bytes: Size of a block's shared memory in bytes.
         has_barriers: Whether threads wait for each other.
+        is_counted: Whether the number of blocks is known when it is launched; `blocks` is the maximum then.
     """
 
     name: str
@@ -48,6 +50,12 @@ class Launch:
     arguments: tuple[str, ...]
     shared_bytes: int
     has_barriers: bool
+    is_counted: bool = False
+
+    @property
+    def dynamic_bytes(self) -> int:
+        """Size of the shared memory that the kernel does not declare, and its launch adds."""
+        return self.shared_bytes if self.shared_bytes > DECLARED_SHARED_BYTES else 0
 
 
 @dataclass(frozen=True)
@@ -111,17 +119,27 @@ def _emit(function: PrimFunc, kernel: Kernel, name: str, isa: Isa, module: Modul
     lines = "\n".join((*head, state.builder.text()))
     text = f"define ptx_kernel void @{name}({params}) {attributes} {{\nentry:\n{lines}\n}}"
     if kernel.shared:
-        size = kernel.shared_bytes
-        declared = (
-            f"@{name}.shared = internal addrspace(3) global [{size} x i8] undef, align {SHARED_ALIGNMENT}"
-        )
-        module.functions.append(declared)
+        module.functions.append(_shared_memory(name, kernel.shared_bytes))
     module.functions.append(text)
     arguments = tuple(buffer.name for buffer in kernel.arguments)
     return Launch(
         *(name, kernel.block_loop.extent, kernel.thread_loop.extent, arguments, kernel.shared_bytes),
-        has_barriers="call void @llvm.nvvm.barrier" in text,
+        has_barriers=any(f"@{name}" in text for name in (BARRIER, MATRICES, MMA)),
+        is_counted=kernel.block_loop.count is not None,
     )
+
+
+def shared_name(name: str, size: int) -> str:
+    """Return the symbol of a kernel's shared memory of a size; PTX allows no dot in one without a size."""
+    return f"{name}{'_' if size > DECLARED_SHARED_BYTES else '.'}shared"
+
+
+def _shared_memory(name: str, size: int) -> str:
+    """Return the declaration of a kernel's shared memory; without a size where its launch adds it."""
+    symbol = f"@{shared_name(name, size)}"
+    if size > DECLARED_SHARED_BYTES:
+        return f"{symbol} = external addrspace(3) global [0 x i8], align {SHARED_ALIGNMENT}"
+    return f"{symbol} = internal addrspace(3) global [{size} x i8] undef, align {SHARED_ALIGNMENT}"
 
 
 def _promises(kernel: Kernel, buffer: Buffer) -> str:
@@ -135,7 +153,7 @@ def _indices(state: FunctionState, kernel: Kernel) -> list[str]:
     lines = []
     for loop, intrinsic, name in (
         (kernel.block_loop, BLOCK_INDEX, "%block"),
-        (kernel.thread_loop, THREAD_INDEX, "%thread"),
+        (kernel.thread_loop, THREAD_INDEX, THREAD_NUMBER),
     ):
         state.builder.declare("i32", intrinsic, "")
         lines += [f"  {name}.index = call i32 @{intrinsic}()", f"  {name} = zext i32 {name}.index to i64"]
@@ -154,7 +172,8 @@ def _global_buffers(state: FunctionState, kernel: Kernel) -> list[str]:
 
 def _shared_buffers(state: FunctionState, kernel: Kernel, name: str) -> list[str]:
     lines = []
-    base = f"addrspacecast (ptr addrspace(3) @{name}.shared to ptr)"
+    symbol = shared_name(name, kernel.shared_bytes)
+    base = f"addrspacecast (ptr addrspace(3) @{symbol} to ptr)"
     for slot, buffer in enumerate(kernel.shared):
         offset = kernel.shared_offsets[buffer.name]
         lines.append(f"  %s{slot} = getelementptr i8, ptr {base}, i64 {offset}")

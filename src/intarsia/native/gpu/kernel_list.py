@@ -26,8 +26,13 @@ MOST_THREADS: Final = 1024
 """Maximum number of threads of a block, on every GPU since compute capability 2.0."""
 MOST_BLOCKS: Final = 2**31 - 1
 """Maximum number of blocks of a grid in its first dimension."""
-MOST_SHARED_BYTES: Final = 48 * 1024
-"""Maximum size of the shared memory that a kernel declares, in bytes; more needs an opt-in at its launch."""
+DECLARED_SHARED_BYTES: Final = 48 * 1024
+"""Maximum size of the shared memory that a kernel declares, in bytes; a launch adds more."""
+MOST_SHARED_BYTES: Final = 99 * 1024
+"""Maximum size of the shared memory of a block in bytes, on every GPU since compute capability 8.0.
+
+GPUs of data centres have more: 163 KB (8.0) and 227 KB (9.0).
+"""
 SHARED_ALIGNMENT: Final = 16
 """Alignment of shared buffers in bytes: that of the widest vector access."""
 
@@ -61,13 +66,13 @@ class Kernel:
         offsets, end = {}, 0
         for buffer in self.shared:
             offsets[buffer.name] = end
-            end += _aligned_bytes(buffer)
+            end += aligned_bytes(buffer)
         return offsets
 
     @property
     def shared_bytes(self) -> int:
         """Size of the shared memory of a block in bytes."""
-        return sum(map(_aligned_bytes, self.shared))
+        return sum(map(aligned_bytes, self.shared))
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def _collect(statement: Statement, kernels: list[Kernel], workspace: list[Buffer
             workspace.append(statement.buffer)
             _collect(statement.body, kernels, workspace)
         case For(kind=ForKind.BLOCK):
-            kernels.append(_kernel(statement))
+            kernels.append(kernel_of(statement))
         case _:
             raise CompileError(
                 "a statement stands outside of the loops over blocks; expected kernels only",
@@ -114,7 +119,8 @@ def _collect(statement: Statement, kernels: list[Kernel], workspace: list[Buffer
             )
 
 
-def _kernel(loop: For) -> Kernel:
+def kernel_of(loop: For) -> Kernel:
+    """Return the kernel of a verified loop over blocks."""
     shared: list[Buffer] = []
     body = loop.body
     while not isinstance(body, For):
@@ -148,9 +154,10 @@ def _kernel(loop: For) -> Kernel:
 
 
 def _check(kernel: Kernel) -> None:
+    blocks = kernel.block_loop
     limits = (
         (kernel.thread_loop.extent, MOST_THREADS, "threads in a block"),
-        (kernel.block_loop.extent, MOST_BLOCKS, "blocks"),
+        (blocks.extent if blocks.count is None else 0, MOST_BLOCKS, "blocks"),
         (kernel.shared_bytes, MOST_SHARED_BYTES, "bytes of shared memory"),
     )
     for number, most, unit in limits:
@@ -158,7 +165,8 @@ def _check(kernel: Kernel) -> None:
             raise CompileError(f"a kernel has {number} {unit}; expected at most {most}")
 
 
-def _aligned_bytes(buffer: Buffer) -> int:
+def aligned_bytes(buffer: Buffer) -> int:
+    """Return the size of a shared buffer in bytes, with what aligns the next one."""
     assert buffer.scope is MemoryScope.SHARED, "others have no memory in the block"
     size = max(1, prod(buffer.shape)) * stored_bytes(buffer.dtype)
     return -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
-from intarsia.ir.prim_func import Allocate, Barrier, For, ForKind, MemoryScope, Statement
+from intarsia.ir.prim_func import (
+    Allocate,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    For,
+    ForKind,
+    Load,
+    MemoryScope,
+    Mma,
+    Statement,
+)
+from intarsia.native.emission.affine_index import AffineIndex, scale
+from intarsia.native.emission.memory import address_of
 from intarsia.native.emission.statement import Statements
 from intarsia.native.emission.types import stored_bytes
+from intarsia.native.gpu.warp_products import WarpProducts
 
-BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+BARRIER: Final = "llvm.nvvm.barrier.cta.sync.aligned.all"
 """Intrinsic of a barrier of all threads of a block; its argument is the number of the barrier."""
-_STACK_ALIGNMENT = 16
+COPY: Final = "llvm.nvvm.cp.async"
+"""Begin of the names of intrinsics of asynchronous copies."""
+_STACK_ALIGNMENT: Final = 16
+_WIDEST_COPY: Final = 16
+"""Size in bytes of copies that need not pass through the first-level cache."""
+_SPACES: Final = {MemoryScope.GLOBAL: 1, MemoryScope.SHARED: 3}
+"""Numbers of the address spaces of LLVM."""
 
 
 class KernelStatements(Statements):
@@ -23,6 +45,17 @@ class KernelStatements(Statements):
         match statement:
             case Barrier():
                 self._barrier()
+            case AsyncCopy():
+                self._copy(statement)
+            case Mma():
+                WarpProducts(self.state, self.scalars).emit(statement)
+                buffer = statement.sums.buffer.name
+                self.state.versions[buffer] = self.state.versions.get(buffer, 0) + 1
+            case AsyncCommit():
+                self._call(f"{COPY}.commit.group", "")
+            case AsyncWait():
+                self._call(f"{COPY}.wait.group", f"i32 {statement.pending}")
+                self._forget_loads()
             case For(kind=ForKind.BLOCK | ForKind.THREAD):
                 self.emit(statement.body)
             case Allocate(buffer=buffer) if buffer.scope is MemoryScope.SHARED:
@@ -31,10 +64,38 @@ class KernelStatements(Statements):
                 Statements.emit(self, statement)
 
     def _barrier(self) -> None:
+        self._call(BARRIER, "i32 0")
+        self._forget_loads()
+
+    def _copy(self, copy: AsyncCopy) -> None:
+        cache = "cg" if copy.size == _WIDEST_COPY else "ca"
+        name = f"{COPY}.{cache}.shared.global.{copy.size}"
+        arguments = f"{self._pointer(copy.target)}, {self._pointer(copy.source)}"
+        if copy.valid is None:
+            self._call(name, arguments)
+            return
+        valid = self.scalars.number(copy.valid)
+        assert isinstance(valid, AffineIndex), "no lanes are around a copy"
+        size = self.state.symbols.sum(scale(valid, copy.size // copy.width))
+        read = self.state.builder.pure(f"trunc i64 {size} to i32")
+        self._call(f"{name}.s", f"{arguments}, i32 {read}")
+
+    def _pointer(self, element: Load) -> str:
+        """Return the address of an element in the address space of its memory, as an argument."""
+        state, buffer = self.state, element.buffer
+        offset = self.scalars.flat(element)
+        assert isinstance(offset, AffineIndex), "no lanes are around a copy"
+        address, _ = address_of(state, state.memory[buffer.name], offset)
+        kind = f"ptr addrspace({_SPACES[buffer.scope]})"
+        return f"{kind} {state.builder.pure(f'addrspacecast ptr {address} to {kind}')}"
+
+    def _call(self, name: str, arguments: str) -> None:
+        self.state.builder.declare("void", name, arguments)
+        self.state.builder.do(f"call void @{name}({arguments})")
+
+    def _forget_loads(self) -> None:
+        """Reuse no load after this point: others may have written what was loaded before."""
         state = self.state
-        state.builder.declare("void", BARRIER, "i32 0")
-        state.builder.do(f"call void @{BARRIER}(i32 0)")
-        # Other threads may have written what was loaded before: no load is reused across the barrier.
         for name in state.memory:
             state.versions[name] = state.versions.get(name, 0) + 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 from intarsia.ir.loop_walk import scalar_post_order
@@ -29,6 +29,8 @@ _MOST_THREADS: Final = 512
 """Number of threads of a block up to which each one has 128 registers."""
 _REGISTER_EDGE: Final = 4
 """Extent of a thread's tile in each direction: 16 sums for 8 loads from shared memory."""
+_COPY_BYTES: Final = 16
+"""Size of the widest copy from memory into shared memory."""
 _STEP: Final = 16
 """Number of elements of the reduction in one step."""
 
@@ -71,10 +73,11 @@ def product(state: LoopState, name: str, reader: str | None, filled: tuple[str, 
         UsageError: The stage is no product.
     """
     op = compute_op(state, name)
-    factors = inputs_of_product(AccessAnalyzer(state.current_dag), op)
+    analyzer = AccessAnalyzer(state.current_dag)
+    factors = inputs_of_product(analyzer, op)
     if not factors:
         raise UsageError(f"{name} is no product of two tensors")
-    tiles = _tiles(op, _own_axes(AccessAnalyzer(state.current_dag), op, factors))
+    tiles = _tiles(op, _own_axes(analyzer, op, factors))
     names = [factor.name for factor in factors]
     result, sums = (name, name) if reader is None else (reader, name)
     if reader is None:
@@ -92,9 +95,38 @@ def product(state: LoopState, name: str, reader: str | None, filled: tuple[str, 
     state = _with_result_tiles(state, result, tiles)
     state = _with_sums(state, sums, result, len(op.axes))
     threads = prod(tile.threads for tile in tiles)
-    for tile_name in shared:
-        state = _filled_together(state, tile_name, sums, len(op.reduce_axes), threads)
+    steps = _steps(op)
+    for source, tile_name in zip(factors, shared, strict=True):
+        width = 1 if source.name in filled else _copied_width(analyzer, op, source, tiles, steps)
+        state = _filled_together(state, tile_name, sums, len(op.reduce_axes), threads, width)
     return state
+
+
+def _steps(op: ComputeOp) -> list[int]:
+    """Return the number of elements of each reduced axis in one step."""
+    steps: list[int] = []
+    budget = _STEP
+    for axis in reversed(op.reduce_axes):
+        steps.insert(0, min(axis.extent, budget))
+        budget = max(1, budget // steps[0])
+    return steps
+
+
+def _copied_width(
+    analyzer: AccessAnalyzer, op: ComputeOp, factor: Operation, tiles: list[_AxisTile], steps: list[int]
+) -> int:
+    """Return how many elements of a factor a thread copies at once: those of 16 bytes, if rows are aligned.
+
+    Rows are, where the last index of the factor is an axis whose tiles and whole extent are multiples.
+    """
+    extents = {axis.var: tile.extent for axis, tile in zip(op.axes, tiles, strict=True)}
+    extents |= {axis.var: step for axis, step in zip(op.reduce_axes, steps, strict=True)}
+    (buffer,) = factor.buffers
+    lengths = [buffer.shape[-1]]
+    for indices in analyzer.read_from[op][factor]:
+        last = indices[-1]
+        lengths.append(extents.get(last, 1) if isinstance(last, LoopVar) else 1)
+    return gcd(max(1, _COPY_BYTES // buffer.dtype.numpy.itemsize), *lengths)
 
 
 def _own_axes(
@@ -168,11 +200,7 @@ def _with_sums(state: LoopState, name: str, result: str, rank: int) -> LoopState
     """Compute the sums of a thread in its loop, with the steps of the reduction outermost."""
     loops = [loop.name for loop in state[name].iters]
     spatial, reduced = loops[:rank], loops[rank:]
-    budget = _STEP
-    for axis in reversed(reduced):
-        extent = compute_op(state, name).reduce_axes[reduced.index(axis)].extent
-        step = min(extent, budget)
-        budget = max(1, budget // step)
+    for axis, step in zip(reduced, _steps(compute_op(state, name)), strict=True):
         state = state.split(name, axis, [step])
     order = [*(f"{axis}.0" for axis in reduced), *(f"{axis}.1" for axis in reduced), *spatial]
     state = state.reorder(name, order).compute_at(name, result, 1)
@@ -181,10 +209,23 @@ def _with_sums(state: LoopState, name: str, result: str, rank: int) -> LoopState
     return state
 
 
-def _filled_together(state: LoopState, name: str, sums: str, depth: int, threads: int) -> LoopState:
-    """Compute a stage in each step of the reduction, its elements shared among the threads."""
+def _filled_together(
+    state: LoopState, name: str, sums: str, depth: int, threads: int, width: int
+) -> LoopState:
+    """Compute a stage in each step of the reduction, its elements shared among the threads.
+
+    Args:
+        state: The state.
+        name: Name of the stage.
+        sums: Name of the stage that sums.
+        depth: Number of reduced axes.
+        threads: Number of threads of a block.
+        width: Number of elements that a thread copies at once.
+    """
     count = len(state[name].iters)
     state = state.compute_at(name, sums, depth - 1)
     if count > 1:
         state = state.fuse(name, range(count))
-    return state.split(name, 0, [threads]).bind(name, 1, THREAD_AXIS)
+    if width == 1:
+        return state.split(name, 0, [threads]).bind(name, 1, THREAD_AXIS)
+    return state.split(name, 0, [threads, width]).bind(name, 1, THREAD_AXIS).vectorize(name, 2)

@@ -17,18 +17,20 @@ from typing import Final
 import numpy as np
 
 from intarsia.ir import Call, DType, TensorType, Var
+from intarsia.native.graph.batched_integers import BatchedStep
 from intarsia.native.graph.bfloat_steps import PAIR, BfloatStep, packed_pairs
 from intarsia.native.graph.block_steps import BlockStep
 from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct, is_plain_gemm
+from intarsia.native.graph.late_rounding import flushing_cast, with_late_roundings
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
-from intarsia.native.te.operators.selection import FLUSHING
 from intarsia.op import call
 from intarsia.op.onnx_types import elem_type_of
 
 _PRODUCTS: Final = ("Conv", "Gemm", "MatMul")
+_CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 _FEW_CHANNELS: Final = 4
 """Maximum number of input channels of convolutions that read plain float32, where pairs are no gain."""
 _MOST_WASTE: Final = 1.5
@@ -53,7 +55,8 @@ def with_bfloat_steps(
         narrows: Whether operators on float32 are computed so as well.
     """
     rewriting = _Rewriting(line, lanes, is_faster_in_floats, narrows)
-    return rewriting.result() if rewriting.chosen else line
+    is_changed = rewriting.chosen or rewriting.widened
+    return with_late_roundings(rewriting.result()) if is_changed else line
 
 
 @dataclass(eq=False)
@@ -66,6 +69,7 @@ class _Rewriting:
         is_faster_in_floats: Predicate of convolutions.
         narrows: Whether operators on float32 are computed so.
         chosen: Positions of the steps that multiply bfloat16 numbers.
+        widened: Positions of convolutions of bfloat16 tensors that are computed in float32.
         values: Values, with those that are added.
         steps: Steps written so far.
     """
@@ -75,6 +79,7 @@ class _Rewriting:
     is_faster_in_floats: Callable[[Call], bool]
     narrows: bool
     chosen: frozenset[int] = field(init=False)
+    widened: frozenset[int] = field(init=False)
     values: list[RegionValue] = field(init=False)
     steps: list[KernelStep] = field(default_factory=list)
     _kept: frozenset[int] = frozenset()
@@ -88,6 +93,7 @@ class _Rewriting:
         self.values = list(self.line.values)
         steps = self.line.steps
         self.chosen = frozenset(position for position, step in enumerate(steps) if self._is_product(step))
+        self.widened = self._widened_steps() - self.chosen
         self._kept = frozenset(self.values[number].same_as for number in self.line.results)
         self._written = frozenset(number for step in steps for number in step.outputs)
         for number, value in enumerate(self.values):
@@ -107,6 +113,8 @@ class _Rewriting:
                 self._join(step)
             elif position in self.chosen:
                 self._append(self._multiplying(step))
+            elif position in self.widened:
+                self._append(self._in_float32(step))
             else:
                 self._append(self._with_wide_arguments(step))
         return StraightLine(self.values, self.steps, self.line.params, self.line.results)
@@ -142,7 +150,7 @@ class _Rewriting:
         type_ = self.values[computed].type
         given = Var("x", checked_type=type_)
         narrow = self._add(TensorType(type_.static_shape, DType.BFLOAT16))
-        self.steps.append(KernelStep(_flushing_cast(given), (computed,), (narrow,)))
+        self.steps.append(KernelStep(flushing_cast(given), (computed,), (narrow,)))
         self._stand_in(root, narrow)
 
     def _stand_in(self, root: int, narrow: int) -> None:
@@ -199,7 +207,9 @@ class _Rewriting:
 
     def _is_product(self, step: KernelStep) -> bool:
         """Return whether a step is computed as sums of products of bfloat16 numbers."""
-        if str(step.op) not in _PRODUCTS or isinstance(step, BlockStep | IntegerStep | WordProduct):
+        if str(step.op) not in _PRODUCTS or isinstance(
+            step, BatchedStep | BlockStep | IntegerStep | WordProduct
+        ):
             return False
         number, weight = step.args[:2]
         if number is None or weight is None or self.values[number].constant is not None:
@@ -218,14 +228,60 @@ class _Rewriting:
         depth, columns = array.shape[::-1] if attribute(step, "transB", 0) else array.shape
         return bool(depth > 0 and depth % PAIR == 0 and columns >= _FEW_COLUMNS)
 
+    def _widened_steps(self) -> frozenset[int]:
+        """Return the positions of convolutions of bfloat16 tensors by constant weights, for blocks."""
+        return frozenset(
+            position
+            for position, step in enumerate(self.line.steps)
+            if self.lanes and str(step.op) in _CONVOLUTIONS and self._is_narrow(step)
+        )
+
+    def _is_narrow(self, step: KernelStep) -> bool:
+        """Return whether a step reads a bfloat16 tensor, and constants of the same type."""
+        x, *constants = step.args
+        is_read = x is not None and self.values[x].constant is None
+        is_typed = is_read and self.values[x or 0].type.dtype is DType.BFLOAT16
+        arrays = [self.values[number].constant for number in constants if number is not None]
+        return is_typed and all(array is not None and DType.of(array) is DType.BFLOAT16 for array in arrays)
+
+    def _in_float32(self, step: KernelStep) -> KernelStep:
+        """Add a step on widened arguments, and return the one that rounds its result."""
+        wide = tuple(None if number is None else self._as_float32(number) for number in step.args)
+        (output,) = step.outputs
+        sums = self._add(TensorType(self.values[output].type.static_shape, DType.FLOAT32))
+        given = (
+            expr if number is None else Var(f"x{number}", checked_type=self.values[number].type)
+            for number, expr in zip(wide, step.call.args, strict=True)
+        )
+        computing = replace(step.call, args=tuple(given), checked_type=self.values[sums].type)
+        self.steps.append(KernelStep(computing, wide, (sums,)))
+        return KernelStep(flushing_cast(Var("x", checked_type=self.values[sums].type)), (sums,), (output,))
+
+    def _as_float32(self, number: int) -> int:
+        value = self.values[number]
+        type_ = TensorType(value.type.static_shape, DType.FLOAT32)
+        if value.constant is not None:
+            return self._add(type_, value.constant.astype(np.float32))
+        wide, given = self._add(type_), Var("x", checked_type=value.type)
+        self.steps.append(KernelStep(call("Cast", given, to=elem_type_of(DType.FLOAT32)), (number,), (wide,)))
+        return wide
+
     def _is_blocked(self, step: KernelStep, weight: Array) -> bool:
         filters, channels, *taps = weight.shape
         groups = attribute(step, "group", 1)
         if not self.lanes or filters * 2 < self.lanes or not 1 <= len(taps) <= 3:
             return False
-        if groups > 1 and (channels == 1 or not has_words(step.call, weight.shape, self.lanes, _MOST_WASTE)):
+        if groups > 1 and channels > 1 and not has_words(step.call, weight.shape, self.lanes, _MOST_WASTE):
             return False
-        return (groups > 1 or channels > _FEW_CHANNELS) and not self.is_faster_in_floats(step.call)
+        if weight.dtype != np.float32:
+            # Convolutions of bfloat16 tensors have no transforms, which take float32. Those without pairs of
+            # channels widen what they read.
+            return True
+        if groups > 1 and channels == 1:
+            return False
+        if groups == 1 and channels <= _FEW_CHANNELS:
+            return False
+        return not self.is_faster_in_floats(step.call)
 
     def _has_known_bias(self, step: KernelStep) -> bool:
         """Return whether a step has no bias, or a constant one for each output channel."""
@@ -264,10 +320,4 @@ class _Rewriting:
         sums = self._add(wide)
         self.steps.append(BfloatStep(step.call, args, (sums,), bias))
         given_sums = Var("x", checked_type=wide)
-        return KernelStep(_flushing_cast(given_sums), (sums,), (output,))
-
-
-def _flushing_cast(given: Var) -> Call:
-    """Return a Cast to bfloat16 that may round subnormal numbers to 0, as their products do."""
-    casting = call("Cast", given, to=elem_type_of(DType.BFLOAT16))
-    return replace(casting, attrs=casting.attrs.updated(**{FLUSHING: 1}))
+        return KernelStep(flushing_cast(given_sums), (sums,), (output,))

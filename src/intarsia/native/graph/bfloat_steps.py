@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from intarsia.ir import DType
+from intarsia.ir import AttrValue, DType
+from intarsia.ir.attributes import NO_ATTRS
 from intarsia.native.graph.region_plan import Array
 from intarsia.native.graph.step_declaration import StepDeclaration
 from intarsia.native.graph.straight_line import KernelStep
@@ -74,14 +76,16 @@ class PlainBfloats(StepDeclaration):
     def _convolution(self, name: str) -> Tensor:
         """Declare a convolution of the numbers in float32, on any layout of taps."""
         x, weight = self.tensor_of(0), self.read(1, is_constant=True)
-        inputs = _widened(x, f"{self.name}.x"), _widened(weight, f"{self.name}.w")
+        inputs = widened(x, f"{self.name}.x"), widened(weight, f"{self.name}.w")
         described = replace(compute_call_of(self.step.call, name), inputs=inputs, constants=(None, None))
         type_ = replace(described.output_type, dtype=DType.FLOAT32)
         return compute_operator(replace(described, output_types=(type_,)))[0]
 
 
-def _widened(x: Tensor, name: str) -> Tensor:
+def widened(x: Tensor, name: str, attrs: Mapping[str, AttrValue] = NO_ATTRS) -> Tensor:
+    """Declare the numbers of a tensor in float32."""
+
     def number(*i: Expression) -> Expression:
         return x[i].astype(DType.FLOAT32)
 
-    return compute(x.shape, number, name)
+    return compute(x.shape, number, name, attrs=attrs)

@@ -22,6 +22,13 @@ _VECTORS_OF_TILE: Final = 2
 """Vectors of a panel of a product of many rows."""
 _MANY_ROWS: Final = 4
 """Rows from which on sums of several rows hide the latency."""
+_DIGIT_BITS: Final = 4
+_MOST_DIGIT_ROWS: Final = 8
+"""Rows up to which sums of bytes take fewer instructions: with more, those of float32 share the unpacking."""
+_LEAST_COLUMNS: Final = 256
+"""Columns from which on cutting the left matrix into digits is little beside the product."""
+_VECTORS_OF_DIGITS: Final = 4
+"""Vectors of a panel of a product of one row by digits: their sums of three digits stay in registers."""
 _MOST_WASTE: Final = 1.07
 """Maximum ratio of the weights that are read, with the padding of the last panel, to those of the program."""
 
@@ -106,6 +113,7 @@ class BlockStep(KernelStep):
         middle: Number to subtract from numbers.
         columns: Columns of the product.
         bias: Bias of each column, float32; None for none.
+        has_digits: Whether sums are of bytes, the left matrix being digits of its numbers.
     """
 
     scale: Array
@@ -114,6 +122,7 @@ class BlockStep(KernelStep):
     middle: int
     columns: int
     bias: Array | None
+    has_digits: bool = False
 
 
 def _in_panels(array: Array, columns: int) -> Array:
@@ -122,16 +131,26 @@ def _in_panels(array: Array, columns: int) -> Array:
     return np.ascontiguousarray(padded.reshape(len(array), -1, columns).transpose(1, 0, 2))
 
 
-def panel_columns(columns: int, rows: int, lanes: int) -> int:
+def sums_digits(matrix: BlockMatrix, rows: int) -> bool:
+    """Return whether products of few rows sum bytes, on a machine with an instruction for that."""
+    return (
+        matrix.bits == _DIGIT_BITS and rows <= _MOST_DIGIT_ROWS and matrix.numbers.shape[1] >= _LEAST_COLUMNS
+    )
+
+
+def panel_columns(columns: int, rows: int, lanes: int, *, has_digits: bool = False) -> int:
     """Return the columns of a panel.
 
     Args:
         columns: Columns of the product.
         rows: Rows of the product.
         lanes: Lanes of a vector; 0 if unknown.
+        has_digits: Whether each sum is three sums of bytes.
     """
     width = lanes or _PLAIN_LANES
     vectors = _MOST_VECTORS if rows < _MANY_ROWS else _VECTORS_OF_TILE
+    if has_digits:
+        vectors = _VECTORS_OF_DIGITS if rows == 1 else _VECTORS_OF_TILE
     while vectors > 1 and -(-columns // (width * vectors)) * width * vectors > _MOST_WASTE * columns:
         vectors //= 2
     return width * vectors
@@ -153,6 +172,7 @@ class PlainBlocks(StepDeclaration):
             step.bits,
             step.middle,
             step.columns,
+            step.has_digits,
         )
         name = self.name if step.bias is None else f"{self.name}.product"
         product = block_product(self.tensor_of(0), weight, name)

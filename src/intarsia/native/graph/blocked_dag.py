@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Final
 
-from intarsia.ir import TensorType
-from intarsia.native.graph.bfloat_steps import BfloatStep
+import numpy as np
+
+from intarsia.ir import AttrValue, DType, TensorType
+from intarsia.ir.attributes import NO_ATTRS
+from intarsia.native.graph.bfloat_steps import BfloatStep, widened
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
-from intarsia.native.graph.blocked_integers import blocked_integers, packed_blocks
+from intarsia.native.graph.blocked_integers import blocked_integers, blocked_upsampling, packed_blocks
 from intarsia.native.graph.blocked_steps import (
     BLOCKED_TYPES,
     GLOBAL,
@@ -28,23 +32,26 @@ from intarsia.native.graph.convolution_algorithm import (
     transformable_shape,
 )
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, arranged_weight
+from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.native.te import Tensor
+from intarsia.native.te import compute as compute_tensor
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
 from intarsia.native.te.operators.bfloat_sums import dot_of_pairs
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
     convolution_of_plain,
     depthwise_convolution,
+    filled_block,
     pack_depthwise_weight,
     pack_weight,
     pack_weight_of_plain,
 )
-from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias
+from intarsia.native.te.operators.blocked_layout import BLOCKED, PADDING, blocked_array, blocked_bias
 from intarsia.native.te.operators.blocked_pooling import (
     blocked_average_pool,
     blocked_global_pool,
@@ -61,9 +68,13 @@ from intarsia.native.te.operators.narrow_transposed_convolution import (
     pack_weight_of_pixel,
     transposed_convolution_of_pixel,
 )
+from intarsia.native.te.operators.pooling import ZERO_POINT
 from intarsia.native.te.operators.upsampling import dense_upsamplings_of
 from intarsia.native.te.operators.windows import Window, windows_of
 from intarsia.native.te.operators.winograd import winograd_convolution, winograd_weight
+
+_OF_NUMBERS: Final = (ConvolutionKind.DEPTHWISE, ConvolutionKind.OF_PLAIN)
+"""Declarations without words of channels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +92,8 @@ def blocked_dag(
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE,
     form: str = "",
     costs: RelativeCosts = REFERENCE_COSTS,
+    *,
+    always: bool = False,
 ) -> BlockedDag | None:
     """Declare consecutive calls with a blocked result; None if the plain layout is better.
 
@@ -93,8 +106,9 @@ def blocked_dag(
         algorithms: Algorithms of convolutions that Winograd can compute.
         form: Value of the `GroupForm` of a grouped convolution; "" for the rule.
         costs: Costs of the machine.
+        always: Whether the result is blocked where that does not pay off as well.
     """
-    if not is_worthwhile(steps, values, lanes):
+    if not always and not is_worthwhile(steps, values, lanes):
         return None
     rank = len(values[steps[-1].outputs[0]].type.static_shape)
     order = order_of_result(steps, values, lanes, form)
@@ -154,9 +168,7 @@ class _Builder:
             case operator if operator in WINDOWED:
                 result = self._pool(step, name)
             case operator if operator in GLOBAL:
-                result = blocked_global_pool(
-                    self._blocked_input(step, self.order), name, operator == "GlobalMaxPool"
-                )
+                result = self._global_pool(step, name)
             case operator if operator in POINTWISE | QUANTISING:
                 result = self._pointwise(step, name)
             case _:
@@ -164,6 +176,8 @@ class _Builder:
         self.results[step.outputs[0]] = result
 
     def _integers(self, step: IntegerStep, name: str) -> Tensor:
+        if str(step.op) == "ConvTranspose":
+            return blocked_upsampling(step, name, self.arguments, self.order, self.results)
         form = form_of(step, self.values, self.lanes, self.form)
         if form is None:
             raise NotBlockedError
@@ -174,6 +188,8 @@ class _Builder:
         if form is None:
             raise NotBlockedError
         windows = step.windows(self.values[number].type.static_shape)
+        if form.kind in _OF_NUMBERS:
+            return self._sums_of_floats(step, form, windows, step.bias, name)
         words = self.arguments.packed(packed_blocks(self.arguments.constant(step.args[1]), form))
         x, inner = self.arguments.words(number, form.source), name if step.bias is None else f"{name}.conv"
         sums = blocked_convolution(x, words, windows, inner, form.blocks, product=dot_of_pairs)
@@ -184,19 +200,33 @@ class _Builder:
         if form is None:
             raise NotBlockedError
         bias = self.arguments.constant(step.args[2]) if described.has_input(2) else None
+        taps = self.arguments.constant(step.args[1]).shape[2:]
+        windows = windows_of(described, described.input(0).shape[2:], taps)
+        return self._sums_of_floats(step, form, windows, bias, name)
+
+    def _sums_of_floats(
+        self,
+        step: KernelStep,
+        form: ConvolutionForm,
+        windows: Sequence[Window],
+        bias: Array | None,
+        name: str,
+    ) -> Tensor:
+        """Declare a convolution in float32; one of bfloat16 numbers widens what it reads."""
         inner = name if bias is None else f"{name}.conv"
-        weight, packed = self.arguments.constant(step.args[1]), self.arguments.packed
-        windows = windows_of(described, described.input(0).shape[2:], weight.shape[2:])
+        weight, packed = self._weight(step), self.arguments.packed
         match form.kind:
             case ConvolutionKind.DEPTHWISE:
                 taps = packed(pack_depthwise_weight(form.source.arranged(weight, 0), self.lanes))
-                result = depthwise_convolution(self._blocked_input(step, form.source), taps, windows, inner)
+                x = self._wide(step, self._blocked_input(step, form.source), name, {BLOCKED: PADDING})
+                result = depthwise_convolution(x, taps, windows, inner)
             case ConvolutionKind.OF_PLAIN:
                 if form.groups > 1:
                     weight = form.result.arranged(weight, 0)
                 taps = packed(pack_weight_of_plain(weight, self.lanes))
                 own_blocks = form.result.blocks // form.groups
-                result = convolution_of_plain(self._plain_input(step), taps, windows, inner, own_blocks)
+                x = self._wide(step, self._plain_input(step), name)
+                result = convolution_of_plain(x, taps, windows, inner, own_blocks)
             case ConvolutionKind.BLOCKED:
                 result = self._blocked_convolution(step, form, windows, inner)
             case ConvolutionKind.BY_TABLE:
@@ -219,7 +249,9 @@ class _Builder:
             phases = to_phases(x, windows, inner, f"{name}.phases")
             summed = winograd_convolution(phases, moved, inner, tile, f"{name}.summed", blocks)
             return from_phases(summed, windows, name)
-        taps = self.arguments.packed(pack_weight(weight, self.lanes, self.lanes, form.groups))
+        is_cut = form.groups == 1 and form.source.is_natural and not all(w.is_inside for w in windows)
+        read = filled_block(weight.shape[1], self.lanes) if is_cut else self.lanes
+        taps = self.arguments.packed(pack_weight(weight, read, self.lanes, form.groups))
         return blocked_convolution(x, taps, windows, name, blocks)
 
     def _convolution_by_table(
@@ -231,6 +263,17 @@ class _Builder:
         first = first_pixels(form.source.place_of, pixels, self.lanes).reshape(form.groups, -1)
         x = self.arguments.images(number, form.source)
         return grouped_convolution(x, self.arguments.packed(first), taps, windows, name)
+
+    def _weight(self, step: KernelStep) -> Array:
+        """Return the weights of a convolution whose sums are of single numbers, as those are multiplied."""
+        weight = self.arguments.constant(step.args[1])
+        return weight.astype(np.float32) if isinstance(step, BfloatStep) else weight
+
+    def _wide(
+        self, step: KernelStep, x: Tensor, name: str, attrs: Mapping[str, AttrValue] = NO_ATTRS
+    ) -> Tensor:
+        """Return the numbers that a convolution reads, as those are multiplied."""
+        return widened(x, f"{name}.wide", attrs) if isinstance(step, BfloatStep) else x
 
     def _transposed_convolution(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)
@@ -257,10 +300,28 @@ class _Builder:
     def _pool(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)
         windows = windows_of(described, described.input(0).shape[2:], described.integers("kernel_shape"))
+        x, inner = self._pooled(step, name)
         if str(step.op) == "MaxPool":
-            return blocked_max_pool(self._blocked_input(step, self.order), windows, name)
-        with_padding = bool(described.integer("count_include_pad"))
-        return blocked_average_pool(self._blocked_input(step, self.order), windows, with_padding, name)
+            return self._rounded(step, blocked_max_pool(x, windows, inner), name)
+        with_padding, zero = bool(described.integer("count_include_pad")), attribute(step, ZERO_POINT, 0)
+        return self._rounded(step, blocked_average_pool(x, windows, with_padding, inner, zero), name)
+
+    def _global_pool(self, step: KernelStep, name: str) -> Tensor:
+        x, inner = self._pooled(step, name)
+        is_max, zero = str(step.op) == "GlobalMaxPool", attribute(step, ZERO_POINT, 0)
+        return self._rounded(step, blocked_global_pool(x, inner, is_max, zero), name)
+
+    def _pooled(self, step: KernelStep, name: str) -> tuple[Tensor, str]:
+        """Return what a pool reads, in float32 for bfloat16 numbers, and the name of its unrounded result."""
+        x = self._blocked_input(step, self.order)
+        if x.dtype is not DType.BFLOAT16:
+            return x, name
+        return widened(x, f"{name}.wide"), f"{name}.f32"
+
+    def _rounded(self, step: KernelStep, x: Tensor, name: str) -> Tensor:
+        """Return a result in the type that the region stores."""
+        dtype = self.values[step.outputs[0]].type.dtype
+        return x if x.dtype is dtype else compute_tensor(x.shape, lambda *i: x[i].astype(dtype), name)
 
     def _pointwise(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)

@@ -10,19 +10,28 @@ import numpy as np
 
 from intarsia.ir import DType
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
+from intarsia.native.graph.blocked_steps import given_order
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.convolution_form import ConvolutionForm, arranged_weight
 from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.region_plan import Array
 from intarsia.native.te import Tensor, compute
+from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
     depthwise_convolution,
     pack_depthwise_weight,
     pack_weight,
 )
-from intarsia.native.te.operators.blocked_layout import axis_names, blocked_array
+from intarsia.native.te.operators.blocked_layout import BLOCKED, PADDING, axis_names, blocked_array
+from intarsia.native.te.operators.blocked_transposed_convolution import (
+    WordSums,
+    blocked_transposed_convolution,
+    pack_transposed_weight,
+)
+from intarsia.native.te.operators.depthwise_words import depthwise_by_words, pack_words_of_rows
 from intarsia.native.te.operators.integer_sums import dot, scaled_sums, word_of
+from intarsia.native.te.operators.upsampling import dense_upsamplings_of
 
 _WORD: Final = 4
 """Bytes of a word; an input with as few channels has blocks of one word."""
@@ -57,10 +66,20 @@ def blocked_integers(
     def of_channels(array: Array) -> Tensor:
         return packed(blocked_array(order.arranged(array, 0), lanes, 0))
 
-    if step.is_depthwise:
+    is_centred = step.is_depthwise and not step.is_by_words
+    if step.is_depthwise and step.is_by_words:
+        tap_words = packed(pack_words_of_rows(pack_depthwise_weight(form.source.arranged(weight, 0), lanes)))
+        x = arguments.blocked(number, form.source)
+        sums = depthwise_by_words(x, tap_words, windows, step.zero, sums_name)
+    elif step.is_depthwise:
         # Sums of some taps are whole numbers in float32, and padding is skipped as a number less its zero.
         x, zero = arguments.blocked(number, form.source), float(step.zero)
-        centred = compute(x.shape, lambda *i: x[i].astype(DType.FLOAT32) - zero, f"{name}.centred")
+        centred = compute(
+            x.shape,
+            lambda *i: x[i].astype(DType.FLOAT32) - zero,
+            f"{name}.centred",
+            attrs={BLOCKED: PADDING},
+        )
         taps = packed(pack_depthwise_weight(form.source.arranged(weight, 0), lanes).astype(np.float32))
         sums = depthwise_convolution(centred, taps, windows, sums_name)
     else:
@@ -69,10 +88,53 @@ def blocked_integers(
         words = packed(packed_blocks(weight, form))
         x, pad = arguments.words(number, form.source), word_of(step.zero)
         sums = blocked_convolution(x, words, windows, sums_name, form.blocks, padding=pad, product=dot)
-    arrays = step.parameters(is_centred=step.is_depthwise)
+    arrays = step.parameters(is_centred=is_centred)
     offset, scale, bias = (None if array is None else of_channels(array) for array in arrays)
     assert scale is not None, "a step has a scale"
     names = axis_names(len(windows))
+    return scaled_sums(sums, (offset, scale, bias), lambda i: (i[1], i[-1]), name, names)
+
+
+def blocked_upsampling(
+    step: IntegerStep,
+    name: str,
+    arguments: BlockedArguments,
+    order: ChannelOrder,
+    computed: Mapping[int, Tensor],
+) -> Tensor:
+    """Declare a transposed integer convolution of a blocked tensor.
+
+    Args:
+        step: The step, with weights (M, C, taps ...).
+        name: Name of the tensor of its result.
+        arguments: Placeholders of the group.
+        order: Channel order of the result.
+        computed: Tensors that the group computes.
+
+    Raises:
+        NotBlockedError: The group computes the input.
+    """
+    number, dimensions = step.args[0], dense_upsamplings_of(compute_call_of(step.call, "conv"))
+    if number is None or number in computed or dimensions is None:
+        raise NotBlockedError
+    weight, packed, lanes = arguments.constant(step.args[1]), arguments.packed, order.lanes
+    source = given_order(arguments.values[number], lanes)
+    taps = source.arranged(weight, 1).swapaxes(0, 1)
+    by_phase = pack_transposed_weight(taps, dimensions, lanes, lanes)
+    # (M / lanes, phases ..., blocks, taps ..., channels, lanes): each phase has a sum of weights of its own.
+    summed = tuple(range(1 + len(dimensions), by_phase.ndim - 1))
+    of_phases = (-step.zero * by_phase.sum(summed, np.int64)).astype(np.int32)
+    words = WordSums(word_of(step.zero), packed(np.ascontiguousarray(of_phases)))
+    weights = packed(words_of_channels(by_phase))
+    sums = blocked_transposed_convolution(
+        arguments.words(number, source), weights, dimensions, f"{name}.sum", words
+    )
+    offset, scale, bias = (
+        None if array is None else packed(blocked_array(order.arranged(array, 0), lanes, 0))
+        for array in step.parameters(is_centred=True)
+    )
+    assert scale is not None, "a step has a scale"
+    names = axis_names(len(dimensions))
     return scaled_sums(sums, (offset, scale, bias), lambda i: (i[1], i[-1]), name, names)
 
 
@@ -84,8 +146,12 @@ def packed_blocks(weight: Array, form: ConvolutionForm) -> Array:
         form: Form of the convolution.
     """
     arranged = arranged_weight(weight, form)
-    packed = pack_weight(arranged, form.source.lanes, form.result.lanes, form.groups)
-    count, channels = _WORD // weight.itemsize, packed.shape[-2]
+    return words_of_channels(pack_weight(arranged, form.source.lanes, form.result.lanes, form.groups))
+
+
+def words_of_channels(packed: Array) -> Array:
+    """Return packed narrow numbers (..., channels, lanes) as words (..., words, lanes), at last zeros."""
+    count, channels = _WORD // packed.itemsize, packed.shape[-2]
     outer, lanes, missing = packed.shape[:-2], packed.shape[-1], -channels % count
     if missing:
         packed = np.concatenate([packed, np.zeros_like(packed, shape=(*outer, missing, lanes))], -2)

@@ -88,7 +88,7 @@ def _types_of(step: KernelStep) -> frozenset[DType]:
     name = str(step.op)
     if name in _BYTEWISE:
         return BLOCKED_TYPES
-    return _FLOATS if name in POINTWISE else frozenset({DType.FLOAT32})
+    return _FLOATS if name in POINTWISE | WINDOWED | GLOBAL else frozenset({DType.FLOAT32})
 
 
 def order_of_result(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,7 @@ class ChannelOrder:
         return cls.of_groups(channels, 1, lanes)
 
     @classmethod
+    @functools.lru_cache(maxsize=256)  # a network has few, and plans compare with them at every convolution
     def of_groups(cls, channels: int, groups: int, lanes: int) -> ChannelOrder:
         """Return the order of consecutive channels in equal groups, each of which begins with a new block."""
         group_channels = channels // groups

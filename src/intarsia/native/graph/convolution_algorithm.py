@@ -206,7 +206,7 @@ def estimated_costs(
         costs: Costs of the machine, with as many threads as will run it.
     """
     products = shape.output_channels * shape.input_channels // shape.groups * TAPS * TAPS
-    direct = products * (shape.rows * shape.columns * _read_share(shape) + _WEIGHT_COST * costs.memory)
+    direct = products * (shape.rows * shape.columns * _read_share(shape) + _WEIGHT_COST * costs.weights)
     return {
         ConvolutionAlgorithm.DIRECT: direct,
         **{algorithm: _cost(algorithm.tile, shape, costs) for algorithm in _CHOSEN},
@@ -236,7 +236,7 @@ def _cost(tile: int, shape: ConvolutionShape, costs: RelativeCosts) -> float:
     points, phases = (tile + TAPS - 1) ** 2, dilation**2
     copy = _COPY_COST * output_channels * rows * columns if phases > 1 else 0.0
     # The first phase loads the weights from memory, the others from a cache.
-    loads = _WEIGHT_COST * costs.memory + _CACHED_WEIGHT_COST * costs.second * (phases - 1)
+    loads = _WEIGHT_COST * costs.weights + _CACHED_WEIGHT_COST * costs.second * (phases - 1)
     return copy + points * (
         output_channels * input_channels // groups * (phases * tiles + loads)
         + phases * tiles * (output_channels + input_channels) * _POINT_COST

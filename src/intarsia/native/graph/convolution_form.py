@@ -71,7 +71,8 @@ def convolution_form(
         groups: Number of groups.
         windows: Windows, one for each spatial dimension.
         given: Channel order of the input; the natural one if it is plain.
-        decided: Value of the `GroupForm` of a grouped convolution; "" for the form of least cost.
+        decided: Value of the `GroupForm` of a grouped convolution; "" for the form of least cost. MERGED is
+            the form in blocks of one group as well.
         is_plain: Whether the input is plain.
     """
     output_channels, group_channels, lanes = weight.shape[0], weight.shape[1], given.lanes
@@ -84,8 +85,10 @@ def convolution_form(
     is_inside = all(window.is_inside for window in windows)
     if groups == 1:
         is_filled = len(given.places) < _MUCH_REST * group_channels or not is_inside
-        kind = ConvolutionKind.BLOCKED if is_filled else ConvolutionKind.BY_TABLE
-        kind = ConvolutionKind.OF_PLAIN if group_channels <= _FEW_CHANNELS else kind
+        is_in_blocks = decided == GroupForm.MERGED.value  # one group is all of them
+        kind = ConvolutionKind.BLOCKED if is_filled or is_in_blocks else ConvolutionKind.BY_TABLE
+        is_read_plain = group_channels <= _FEW_CHANNELS and (is_plain or not is_in_blocks)
+        kind = ConvolutionKind.OF_PLAIN if is_read_plain else kind
         return ConvolutionForm(kind, groups, given, result)
     shape = GroupedShape(groups, group_channels, output_channels // groups)
     match best_group_form(shape, windows, given, decided, is_plain):

@@ -16,6 +16,7 @@ from typing import Final
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.along_sum import pays_along_sum
+from intarsia.native.graph.batched_integers import BatchedStep
 from intarsia.native.graph.bfloat_steps import BfloatStep
 from intarsia.native.graph.block_steps import BlockStep
 from intarsia.native.graph.integer_steps import IntegerStep
@@ -34,8 +35,11 @@ _MOST_STEPS = 40
 _POINTWISE, _MOVE, _INJECTIVE = StepKind.ELEMENTWISE, StepKind.MOVE, StepKind.INJECTIVE
 _REDUCTION = StepKind.REDUCTION
 
-_LEAST_ROWS: Final = 8
+_LEAST_ROWS: Final = 2
 """Number of rows from which panels of the right matrix are packed; unpacked, another order is read slowly."""
+_LEAST_QUERIES: Final = 8
+"""Number of queries from which the products of attention are one kernel: with 2 to 7, scores that are written
+and read again take as long (75 drawn layers: 0.98 of the time of one kernel)."""
 _MOST_ROWS: Final = 64
 """Number of rows up to which one block has all rows of a product by a single matrix."""
 _LEAST_SUM: Final = 32
@@ -215,13 +219,13 @@ class _Groups:
         """Return whether only batched products read a step, as the left matrix."""
         (number,), values = self._steps[position].outputs, self._line.values
         readers = [self._steps[reader] for reader in self._readers[position]]
-        return all(_reads_batches(step, values) and step.args[1] != number for step in readers)
+        return all(_has_queries(step, values) and step.args[1] != number for step in readers)
 
     def _is_product(self, end: int) -> bool:
-        """Return whether the anchor of a group is a batched product."""
+        """Return whether the anchor of a group is a batched product of many rows."""
         members = self._members[end]
         anchors = [self._steps[member] for member in members if self._kinds[member].has_loops]
-        return len(anchors) == 1 and _reads_batches(anchors[0], self._line.values)
+        return len(anchors) == 1 and _has_queries(anchors[0], self._line.values)
 
     def _scores_of(self, softmax: int) -> int | None:
         """Return the product whose rows only this softmax reads, None if there is none."""
@@ -331,17 +335,22 @@ def _reads_right(step: KernelStep, number: int) -> bool:
     return str(step.op) == "MatMul" and step.args[1] == number != step.args[0]
 
 
-def _reads_batches(step: KernelStep, values: Sequence[RegionValue]) -> bool:
+def _has_queries(step: KernelStep, values: Sequence[RegionValue]) -> bool:
+    """Return whether a step is a product with the right number of rows for the kernel of attention."""
+    return _reads_batches(step, values, _LEAST_QUERIES)
+
+
+def _reads_batches(step: KernelStep, values: Sequence[RegionValue], least: int = _LEAST_ROWS) -> bool:
     """Return whether a step is a product with the right number of rows to pack panels of a moved matrix.
 
     Each block of rows packs the panels again, so those of a product by a single matrix must be few.
     """
-    if str(step.op) != "MatMul" or isinstance(step, BfloatStep | BlockStep | IntegerStep):
+    if str(step.op) != "MatMul" or isinstance(step, BatchedStep | BfloatStep | BlockStep | IntegerStep):
         return False
     left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
     if len(left) < 2 or len(right) < 2 or len(left) == 2 < len(right):
         return False
-    return _rows(left, right) >= _LEAST_ROWS and (len(right) > 2 or _rows(left, right) <= _MOST_ROWS)
+    return _rows(left, right) >= least and (len(right) > 2 or _rows(left, right) <= _MOST_ROWS)
 
 
 def _rows(left: tuple[int, ...], right: tuple[int, ...]) -> int:

@@ -26,12 +26,13 @@ class IntegerStep(KernelStep):
     operator; `args` are the bytes, and the weights: signed bytes of a convolution, words of a product.
 
     Attributes:
-        zero: Zero point of the unsigned bytes of the input; of a depthwise convolution, of its bytes.
+        zero: Zero point of the unsigned bytes of the input; of its bytes as they are if not `is_by_words`.
         scale: Product of the scales of the input and of the weights of each output channel, float32.
         offset: Bias of each output channel as a multiple of the scale, int32.
         correction: Number to add to sums of uncentred bytes, int32: -zero times the sum of weights.
         bias: Bias of each output channel that is no such multiple, float32; None for none.
         is_exact: Whether float32 holds each sum, with offset and correction.
+        is_by_words: Whether words of bytes are summed, or single bytes of a depthwise convolution.
     """
 
     zero: int
@@ -40,6 +41,7 @@ class IntegerStep(KernelStep):
     correction: Array
     bias: Array | None
     is_exact: bool
+    is_by_words: bool = True
 
     def scaled_by(self, factor: Array) -> IntegerStep:
         """Return the step with its result multiplied by a number."""

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.graph.batched_integers import BatchedIntegers, BatchedStep
 from intarsia.native.graph.bfloat_steps import BfloatStep, PlainBfloats
 from intarsia.native.graph.block_steps import BlockStep, PlainBlocks
 from intarsia.native.graph.channel_order import ChannelOrder
@@ -104,7 +105,7 @@ def kernel_dag(
     count: Counter[str] = Counter()
     for position, step in enumerate(steps):
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
-        if isinstance(step, BfloatStep | BlockStep | IntegerStep | WordProduct):
+        if isinstance(step, BatchedStep | BfloatStep | BlockStep | IntegerStep | WordProduct):
             declaration = _declaration(step, step_name(step, count), read, tensors)
             tensors[step.outputs[0]] = declaration.result()
             packed |= {tensor: Source(number) for tensor, number in declaration.numbers.items()}
@@ -129,12 +130,14 @@ def kernel_dag(
 
 
 def _declaration(
-    step: BfloatStep | BlockStep | IntegerStep | WordProduct,
+    step: BatchedStep | BfloatStep | BlockStep | IntegerStep | WordProduct,
     name: str,
     read: Sequence[RegionValue | None],
     tensors: Mapping[int, Tensor],
 ) -> StepDeclaration:
     match step:
+        case BatchedStep():
+            return BatchedIntegers(step, name, read, tensors)
         case BfloatStep():
             return PlainBfloats(step, name, read, tensors)
         case BlockStep():

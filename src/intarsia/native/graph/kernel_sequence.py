@@ -25,6 +25,7 @@ from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.matrix_packing import with_packing
 from intarsia.native.graph.merged_dimensions import merged_dimensions_dag
+from intarsia.native.graph.merged_padding import merged_padding_dag
 from intarsia.native.graph.merged_reduction import merged_reduction_dag
 from intarsia.native.graph.merged_transposition import merged_transposition_dag
 from intarsia.native.graph.narrow_dag import narrow_dag
@@ -125,6 +126,7 @@ class KernelSequence:
                 or merged_dimensions_dag(steps, self.values, outputs)
                 or merged_reduction_dag(steps, self.values, outputs)
                 or merged_transposition_dag(steps, self.values, outputs)
+                or merged_padding_dag(steps, self.values, outputs)
                 or kernel_dag(steps, self.values, outputs)
             )
         else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG
+from intarsia.native.dag.gemm_form import gemm_form
 from intarsia.native.dag.respliced import respliced
-from intarsia.native.schedule.gemm_form import gemm_form
 from intarsia.native.te import ComputeOp, Tensor
 from intarsia.native.te.op_attrs import LAYOUT_FREE, PACKING
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.ir import DType
+from intarsia.native.graph.blocked_steps import CONVOLUTIONS
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct
 from intarsia.native.graph.step_declaration import StepDeclaration
 from intarsia.native.te import Tensor, compute
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators import compute as compute_operator
+from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.integer_sums import (
     convolution_of_bytes,
     product_of_bytes,
@@ -29,7 +33,7 @@ class PlainIntegers(StepDeclaration):
 
     def result(self) -> Tensor:
         """Declare the result, and record its placeholders."""
-        step, is_convolution = self.step, str(self.step.op) == "Conv"
+        step, is_convolution = self.step, str(self.step.op) in CONVOLUTIONS
         if isinstance(step, WordProduct):
             return self._word_product(step)
         # A convolution in plain layout centres each byte, so that its padding is 0.
@@ -65,5 +69,33 @@ class PlainIntegers(StepDeclaration):
 
     def _convolution(self, step: IntegerStep) -> Tensor:
         x, weight = self.tensor_of(0), self.read(1, is_constant=True)
+        if str(step.op) == "ConvTranspose":
+            return self._upsampling(step, x, weight)
         name, windows = f"{self.name}.sum", step.windows(x.shape)
-        return convolution_of_bytes(x, weight, windows, step.zero, name, is_grouped=step.is_depthwise)
+        return convolution_of_bytes(
+            x,
+            weight,
+            windows,
+            step.zero,
+            name,
+            is_grouped=step.is_depthwise,
+            is_unsigned=step.is_by_words,
+        )
+
+    def _upsampling(self, step: IntegerStep, x: Tensor, weight: Tensor) -> Tensor:
+        """Declare sums of a transposed convolution as whole numbers in float64, and these as integers."""
+
+        def number(*i: Expression) -> Expression:
+            return (x[i].astype(DType.UINT8).astype(DType.INT32) - step.zero).astype(DType.FLOAT64)
+
+        def tap(c: Expression, m: Expression, *taps: Expression) -> Expression:
+            return weight[(m, c, *taps)].astype(DType.FLOAT64)
+
+        name, (filters, channels, *extents) = f"{self.name}.sum", weight.shape
+        centred = compute(x.shape, number, f"{name}.centred")
+        wide = compute((channels, filters, *extents), tap, f"{name}.weight")
+        described = compute_call_of(step.call, f"{name}.whole")
+        type_ = replace(described.output_type, dtype=DType.FLOAT64)
+        described = replace(described, inputs=(centred, wide), constants=(None, None), output_types=(type_,))
+        (sums,) = compute_operator(described)
+        return compute(sums.shape, lambda *i: sums[i].astype(DType.INT32), name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir import Call, DType, Function
+from intarsia.ir import Call, Constant, DType, Function, post_order
 from intarsia.native.graph.bfloat_region import with_bfloat_steps
 from intarsia.native.graph.block_region import with_block_steps
 from intarsia.native.graph.blocked_steps import read_plain
@@ -28,11 +28,13 @@ from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.memory_plan import lifetimes
 from intarsia.native.graph.quantised_region import with_integer_steps
 from intarsia.native.graph.region_plan import RegionPlan, RuleGroup
+from intarsia.native.graph.row_products import with_row_products
+from intarsia.native.graph.shared_rows import with_shared_rows
 from intarsia.native.graph.step_kind import step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
 from intarsia.native.machine.isa import Isa
-from intarsia.native.machine.relative_costs import relative_costs
+from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
 from intarsia.support.arena import plan_arena_by_size
 
 _BFLOAT_SHARE: Final = 0.5
@@ -87,25 +89,38 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     chosen = options or PlanOptions()
     alignment = max(isa.vector_bytes, isa.machine.line_bytes)
     lanes = _lanes(isa, chosen)
-    of_bytes = _is_transformed(isa, chosen, 0.0 if isa.has_int8_dot else 1.0)
-    of_bfloats = _is_transformed(isa, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
-    given = with_joined_bytes(with_forward_convolutions(StraightLine.of(function)))
-    integers = with_integer_steps(with_block_steps(given, lanes), lanes, of_bytes)
+    costs = relative_costs(isa, chosen.threads, weight_bytes(function))
+    of_bytes = _is_transformed(costs, chosen, 0.0 if isa.has_int8_dot else 1.0)
+    of_bfloats = _is_transformed(costs, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
+    given = with_joined_bytes(with_forward_convolutions(with_row_products(StraightLine.of(function))))
+    blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
+    integers = with_integer_steps(blocks, lanes, of_bytes, has_dot=isa.has_int8_dot)
     line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows)
-    sequence = _empty_sequence(line, isa, chosen, alignment)
+    sequence = _empty_sequence(line, isa, chosen, alignment, costs)
     rule_groups = _add_groups(sequence, line, chosen)
     results = sequence.plain_results(line.results)
     sequence.drop_unneeded(results)
+    if chosen.threads > 1:
+        sequence.kernels = with_shared_rows(
+            sequence.kernels, sequence.values, sequence.joined, sequence.cut, isa, chosen.threads
+        )
     arena, size = _arena(sequence, results, alignment)
     return RegionPlan(
-        tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size, rule_groups
+        tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size, rule_groups, costs
     )
 
 
-def _empty_sequence(line: StraightLine, isa: Isa, options: PlanOptions, alignment: int) -> KernelSequence:
+def weight_bytes(function: Function) -> int:
+    """Return the bytes of all constants of a function, each counted once."""
+    constants = {expr for expr in post_order(function) if isinstance(expr, Constant)}
+    return sum(constant.data.nbytes for constant in constants)
+
+
+def _empty_sequence(
+    line: StraightLine, isa: Isa, options: PlanOptions, alignment: int, costs: RelativeCosts
+) -> KernelSequence:
     """Return a sequence without kernels for the values of a region."""
     lanes = _lanes(isa, options)
-    costs = relative_costs(isa, options.threads)
     return KernelSequence(
         list(line.values),
         lanes,
@@ -123,7 +138,7 @@ def _lanes(isa: Isa, options: PlanOptions) -> int:
     return isa.vector_bytes // DType.FLOAT32.numpy.itemsize if options.blocked else 0
 
 
-def _is_transformed(isa: Isa, options: PlanOptions, share: float) -> Callable[[Call], bool]:
+def _is_transformed(costs: RelativeCosts, options: PlanOptions, share: float) -> Callable[[Call], bool]:
     """Return the predicate of convolutions that Winograd's transforms compute faster than narrow numbers.
 
     Where one instruction sums products of bytes, integers are faster than any transform. Elsewhere integers
@@ -132,11 +147,10 @@ def _is_transformed(isa: Isa, options: PlanOptions, share: float) -> Callable[[C
     estimates make them 0.41 to 0.44 of that in float32, and 1.02 of it at 0.66 (Zen 5, 64 to 256 channels).
 
     Args:
-        isa: Instruction set that the kernels will run on.
+        costs: Costs of the machine.
         options: Options of the planner.
         share: Share of the time of direct sums in float32 that narrow numbers take; 0 for none transformed.
     """
-    costs = relative_costs(isa, options.threads)
 
     def is_transformed(call: Call) -> bool:
         shape = transformable_shape(call) if share else None

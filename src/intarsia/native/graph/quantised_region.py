@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Final
 
 import numpy as np
 
 from intarsia.ir import Call, Constant, DType, TensorType, Var
-from intarsia.native.graph.blocked_steps import has_words
+from intarsia.native.graph.batched_integers import BatchedStep, batched_step, multiplies_matrices
+from intarsia.native.graph.blocked_steps import CONVOLUTIONS
 from intarsia.native.graph.dequantised import (
     BYTES,
     Dequantised,
@@ -34,24 +34,28 @@ from intarsia.native.graph.integer_steps import (
     packed_words,
     signed_weight,
 )
+from intarsia.native.graph.quantised_bias import float_bias, whole_bias
+from intarsia.native.graph.quantised_means import mean_of_bytes
 from intarsia.native.graph.quantised_operators import with_fusible_operators
+from intarsia.native.graph.quantised_weights import MOST_SUMMANDS, WHOLE, weights_in_blocks
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
+from intarsia.native.te.operators.depthwise_words import has_words_of_rows
 from intarsia.native.te.operators.quantization import BY_PRODUCT, REQUANTISED, SCALED
 from intarsia.op import call
 
-_PRODUCTS: Final = ("Conv", "Gemm", "MatMul")
+_PRODUCTS: Final = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _MOVES: Final = ("MaxPool", "Transpose")
 """Operators that give the same numbers before they are dequantised as after it."""
-_WHOLE: Final = 2**24
-"""Limit of the whole numbers that float32 holds."""
-_MOST_SUMMANDS: Final = (2**31 - 1) // (255 * 128)
-"""Maximum number of products of a sum that int32 holds for all bytes."""
 
 
 def with_integer_steps(
-    line: StraightLine, lanes: int, is_faster_in_floats: Callable[[Call], bool] = lambda _: False
+    line: StraightLine,
+    lanes: int,
+    is_faster_in_floats: Callable[[Call], bool] = lambda _: False,
+    *,
+    has_dot: bool = False,
 ) -> StraightLine:
     """Return a region that computes quantised convolutions and products with integers.
 
@@ -61,11 +65,12 @@ def with_integer_steps(
         line: Region as it was read.
         lanes: Number of channels of a block; 0 if nothing is blocked, and convolutions stay in float32.
         is_faster_in_floats: Predicate: whether a convolution stays in float32 because that is faster.
+        has_dot: Whether the machine has an instruction for dot products of words.
     """
     fusible = with_fusible_operators(line, lanes)
     if not any(str(step.op) == "DequantizeLinear" for step in fusible.steps):
         return fusible
-    return _Rewriting(fusible, lanes, is_faster_in_floats).result()
+    return _Rewriting(fusible, lanes, is_faster_in_floats, has_dot).result()
 
 
 @dataclass(eq=False)
@@ -76,6 +81,7 @@ class _Rewriting:
         line: Region as it was read.
         lanes: Number of channels of a block.
         is_faster_in_floats: Predicate of convolutions.
+        has_dot: Whether the machine has an instruction for words.
         values: Values, with those that are added.
         steps: Steps written so far.
     """
@@ -83,6 +89,7 @@ class _Rewriting:
     line: StraightLine
     lanes: int
     is_faster_in_floats: Callable[[Call], bool]
+    has_dot: bool
     values: list[RegionValue] = field(init=False)
     steps: list[KernelStep] = field(default_factory=list)
     _dequantising: dict[int, KernelStep] = field(default_factory=dict)
@@ -109,13 +116,13 @@ class _Rewriting:
             step = self._with_names(given)
             if str(step.op) == "DequantizeLinear" and self._is_known(step):
                 self._dequantise(step)
-            elif not self._moves(step) and not self._restores(step):
+            elif not self._moves(step) and not self._restores(step) and not self._averages(step):
                 self._append(self._integer(step) or self._requantising(self._with_own_arguments(step)))
         return StraightLine(self.values, self.steps, self.line.params, self.line.results)
 
     def _append(self, step: KernelStep) -> None:
         """Add a step, and note whether its result comes from quantised numbers."""
-        is_source = isinstance(step, IntegerStep) or str(step.op) == "DequantizeLinear"
+        is_source = isinstance(step, IntegerStep | BatchedStep) or str(step.op) == "DequantizeLinear"
         is_kept = step_kind(step) is StepKind.ELEMENTWISE and not self._derived.isdisjoint(step.args)
         if is_source or is_kept:
             self._derived.update(step.outputs)
@@ -226,6 +233,14 @@ class _Rewriting:
         self._dequantise(self._dequantising_of(moved_number, dequantising, step.outputs, axis))
         return True
 
+    def _averages(self, step: KernelStep) -> bool:
+        """Write a mean of quantised numbers as one of integers; return whether the step was one."""
+        steps = mean_of_bytes(step, self._dequantised(step.args[0]), self.values)
+        for written in steps or ():
+            self._derived.update(written.outputs)
+            self._append(written)
+        return steps is not None
+
     def _restores(self, step: KernelStep) -> bool:
         """Return whether a QuantizeLinear restores dequantised bytes; then these take its name."""
         if str(step.op) != "QuantizeLinear" or len(step.args) < 3:
@@ -282,12 +297,14 @@ class _Rewriting:
         if x is None or weight is None or x.scale.size > 1:
             return None
         array = self.values[weight.number].constant
+        if multiplies_matrices(step, x, weight, self.values):
+            return batched_step(step, self._as_unsigned(x), x, weight, self.values)
         if array is None or self.values[x.number].constant is not None:
             return None
         signed = signed_weight(array, weight.zero)
         if signed is None:
             return None
-        if str(step.op) == "Conv":
+        if str(step.op) in CONVOLUTIONS:
             return self._convolution(step, x, weight, signed)
         return self._product(step, x, weight, signed)
 
@@ -298,20 +315,17 @@ class _Rewriting:
     def _convolution(
         self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
     ) -> KernelStep | None:
-        filters, channels, *taps = signed.shape
-        if self.is_faster_in_floats(step.call):
+        if str(step.op) == "Conv" and self.is_faster_in_floats(step.call):
             return None
-        groups = attribute(step, "group", 1)
-        is_depthwise = groups == filters == channels * groups and groups > 1
-        is_blocked = self.lanes and filters * 2 >= self.lanes and 1 <= len(taps) <= 3
-        if not is_blocked or (weight.scale.size > 1 and weight.axis):
+        arranged = weights_in_blocks(step, signed, weight, self.lanes)
+        if arranged is None:
             return None
-        if groups > 1 and not is_depthwise and not has_words(step.call, signed.shape, self.lanes):
-            return None
-        if prod(signed.shape[1:]) > (_WHOLE // (255 * 128 * 2) if is_depthwise else _MOST_SUMMANDS):
-            return None
-        number, zero = (x.number, int(x.zero[0])) if is_depthwise else self._as_unsigned(x)
-        return self._finished(step, (number, signed), zero, x.scale * weight.scale, filters)
+        filters, channels, *taps = arranged.shape
+        is_depthwise = channels == 1 and attribute(step, "group", 1) == filters > 1
+        is_by_words = not is_depthwise or (self.has_dot and has_words_of_rows(taps))
+        number, zero = self._as_unsigned(x) if is_by_words else (x.number, int(x.zero[0]))
+        scale = x.scale * weight.scale
+        return self._finished(step, (number, arranged), zero, scale, filters, is_by_words=is_by_words)
 
     def _product(
         self, step: KernelStep, x: Dequantised, weight: Dequantised, signed: Array
@@ -323,59 +337,44 @@ class _Rewriting:
             signed, channel = np.ascontiguousarray(signed.T), 0
         depth, columns = signed.shape
         has_other_axis = weight.scale.size > 1 and weight.axis != channel
-        if not depth or has_other_axis or depth > _MOST_SUMMANDS:
+        if not depth or has_other_axis or depth > MOST_SUMMANDS:
             return None
         number, zero = self._as_unsigned(x)
         return self._finished(step, (number, signed), zero, x.scale * weight.scale, columns)
 
     def _finished(
-        self, step: KernelStep, args: tuple[int, Array], zero: int, scale: Array, channels: int
+        self,
+        step: KernelStep,
+        args: tuple[int, Array],
+        zero: int,
+        scale: Array,
+        channels: int,
+        *,
+        is_by_words: bool = True,
     ) -> KernelStep | None:
         """Return the step with the bias as integers where it is a multiple of the scale."""
         scales = np.broadcast_to(scale.astype(np.float32), (channels,))
         offset, bias = np.zeros(channels, np.int32), None
-        if len(step.args) > 2 and step.args[2] is not None:
-            biases = self._bias(step.args[2], scales, channels)
-            if biases is None:
-                return None
-            offset, bias = biases
-        number, weight = args
-        words = weight if str(step.op) == "Conv" else packed_words(weight)
+        number = step.args[2] if len(step.args) > 2 else None
+        if number is not None:
+            dequantising = self._dequantising.get(number)
+            whole = whole_bias(dequantising, self.values, scales)
+            if whole is None:
+                kept = number if dequantising is None else self._own(number)
+                bias = float_bias(self.values[kept].constant, channels)
+                if bias is None:
+                    return None
+            offset = offset if whole is None else whole
+        source, weight = args
+        words = weight if str(step.op) in CONVOLUTIONS else packed_words(weight)
         constant = self._add(TensorType(words.shape, DType.of(words)), words)
         axes = tuple(range(1, weight.ndim)) if words is weight else 0
         correction = -zero * weight.sum(axes, np.int64)
         largest = 255 * np.abs(weight.astype(np.int64)).sum(axes) + np.abs(correction) + np.abs(offset)
         parts = offset, correction.astype(np.int32), bias
-        is_exact = int(largest.max(initial=0)) < _WHOLE
-        summing = IntegerStep(step.call, (number, constant), step.outputs, zero, scales, *parts, is_exact)
-        return None if not is_exact and words is weight and summing.is_depthwise else summing
-
-    def _bias(self, number: int, scales: Array, channels: int) -> tuple[Array, Array | None] | None:
-        """Return a bias as integers and floats; None if it is no constant of the channels."""
-        none = np.zeros(channels, np.int32)
-        step = self._dequantising.get(number)
-        if step is not None:
-            source, scale_number = step.args[:2]
-            integers = None if source is None else self.values[source].constant
-            scale = None if scale_number is None else self.values[scale_number].constant
-            zero_number = step.args[2] if len(step.args) > 2 else None
-            zero = None if zero_number is None else self.values[zero_number].constant
-            if (
-                integers is not None
-                and scale is not None
-                and integers.dtype == np.int32
-                and (zero is None or not zero.any())
-                and integers.size == channels
-                and np.allclose(scale.reshape(-1), scales, rtol=1e-6, atol=0)
-            ):
-                return integers.reshape(-1), None
-            number = self._own(number)
-        constant = self.values[number].constant
-        if constant is None or constant.size not in (1, channels) or constant.dtype != np.float32:
-            return None
-        if constant.size > 1 and constant.shape[-1] != channels:
-            return None
-        return none, np.broadcast_to(constant.reshape(-1), (channels,))
+        is_exact = int(largest.max(initial=0)) < WHOLE
+        given = (source, constant), step.outputs, zero, scales, *parts, is_exact, is_by_words
+        return None if not is_exact and not is_by_words else IntegerStep(step.call, *given)
 
     def _as_unsigned(self, x: Dequantised) -> tuple[int, int]:
         """Return the number of the input as unsigned bytes, and their zero point."""

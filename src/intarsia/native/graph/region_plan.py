@@ -15,6 +15,7 @@ from intarsia.ir import Call, TensorType
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.library_product import LibraryProduct
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 
 Array = npt.NDArray[Any]
 
@@ -119,6 +120,7 @@ class RegionPlan:
             are often written in place, without a kernel.
         arena_bytes: Size of the arena, in bytes.
         rule_groups: Groups that the rules make, without decisions on borders, by key.
+        costs: Costs of the machine by which algorithms were estimated.
     """
 
     values: tuple[RegionValue, ...]
@@ -128,6 +130,7 @@ class RegionPlan:
     arena: Mapping[int, int]
     arena_bytes: int
     rule_groups: Mapping[str, RuleGroup] = field(default_factory=dict, repr=False)
+    costs: RelativeCosts = REFERENCE_COSTS
 
     def root(self, value: int) -> int:
         """Return the number of the value whose memory a value shares."""

@@ -17,6 +17,7 @@ from intarsia.native.loop_state.step_json import step_from_json
 from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.loop_state.steps import TransformStep
 from intarsia.support.errors import DatabaseError, UsageError
+from intarsia.support.json_text import parse_json_text
 
 VERSION: Final = "v0.6"
 """Version of the format that is written."""
@@ -126,7 +127,7 @@ def record_from_line(line: str) -> Record:
         DatabaseError: It is no JSON, its version is unknown, or a field does not fit.
     """
     try:
-        data = json.loads(line)
+        data = parse_json_text(line)
         if not isinstance(data, dict) or data.get("v") not in VERSIONS:
             found = data.get("v") if isinstance(data, dict) else None
             raise DatabaseError(f"found version {found!r}; expected one of {', '.join(VERSIONS)}")

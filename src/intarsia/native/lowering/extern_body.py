@@ -9,11 +9,11 @@ from typing import assert_never
 from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import (
     Allocate,
-    Barrier,
     Block,
     Buffer,
     For,
     IfThenElse,
+    KernelStatement,
     Load,
     Scalar,
     Statement,
@@ -22,6 +22,7 @@ from intarsia.ir.prim_func import (
 from intarsia.native.lowering.element_store import ElementStores, block
 from intarsia.native.lowering.scalar_form import rewrite
 from intarsia.native.te import ExternOp
+from intarsia.native.tir.rewriting import with_scalars
 from intarsia.support.free_names import NameSupply
 
 
@@ -61,8 +62,8 @@ class _Splice:
             case IfThenElse(cond=cond, then=then, otherwise=otherwise):
                 second = None if otherwise is None else self.statement(otherwise)
                 return self.stores.guard(self.scalar(cond), self.statement(then), second)
-            case Barrier():
-                return statement
+            case KernelStatement():
+                return with_scalars(statement, self.scalar, lambda buffer, at: (self.buffer(buffer), at))
             case Store():
                 indices = tuple(map(self.scalar, statement.indices))
                 stored = Store(self.buffer(statement.buffer), indices, self.scalar(statement.value))

@@ -13,7 +13,7 @@ from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_store import block
 from intarsia.native.lowering.placements import Placements, find_placements, note_placements
 from intarsia.native.lowering.stage_nest import StageNests
-from intarsia.native.lowering.thread_sharing import as_kernel
+from intarsia.native.lowering.thread_sharing import as_kernels
 from intarsia.native.lowering.unlowered import has_bound_loops, refuse_unlowered
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
@@ -99,7 +99,7 @@ def _body(state: LoopState, placements: Placements, names: NameSupply, params: s
         if placement is None or placement.around.path:
             continue
         nest = nests.statement(stage_id)
-        body = block((as_kernel(nest) if is_for_gpu and nest != _NOTHING else nest, body))
+        body = block((as_kernels(nest) if is_for_gpu and nest != _NOTHING else nest, body))
         for buffer in reversed(placement.buffers):
             if buffer.name not in params:
                 body = Allocate(buffer, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from intarsia.ir.loop_walk import Event, operands, scalars, walk
 from intarsia.ir.prim_func import Load, LoopVar, Scalar
@@ -18,6 +19,8 @@ from intarsia.native.lowering.scalar_form import rewrite
 from intarsia.native.te import ComputeOp, ExternOp
 from intarsia.support.errors import UsageError
 from intarsia.support.post_order import post_order_of
+
+_OVER_THREADS: Final = (IteratorAnnotation.THREAD_X, IteratorAnnotation.VTHREAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,9 @@ class _Search:
         return self._around_all_threads(around) if _is_shared(self._state, stage_id) else around
 
     def _threads(self, around: Surroundings) -> frozenset[LoopVar]:
-        """Return the counters of the loops over threads among the loops around a stage."""
+        """Return the counters of the loops over threads, also virtual ones, among those around a stage."""
         loops = (self._placements[stage_id].loops[position] for stage_id, position in around.path)
-        return frozenset(loop.var for loop in loops if loop.annotation is IteratorAnnotation.THREAD_X)
+        return frozenset(loop.var for loop in loops if loop.annotation in _OVER_THREADS)
 
     def _around_all_threads(self, around: Surroundings) -> Surroundings:
         """Return the surroundings of a stage that all threads compute, without guards of one thread."""

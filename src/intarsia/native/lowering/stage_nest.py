@@ -38,9 +38,12 @@ _KINDS: Mapping[IteratorAnnotation, ForKind] = {
     IteratorAnnotation.PARALLEL: ForKind.PARALLEL,
     IteratorAnnotation.BLOCK_X: ForKind.BLOCK,
     IteratorAnnotation.THREAD_X: ForKind.THREAD,
+    IteratorAnnotation.VTHREAD: ForKind.VIRTUAL,
 }
 _NOTHING = Block(())
-_OF_ONE_THREAD = frozenset({ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.BLOCK, ForKind.THREAD})
+_OF_ONE_THREAD = frozenset(
+    {ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.BLOCK, ForKind.THREAD, ForKind.VIRTUAL}
+)
 """Kinds of loops inside of which no loop is parallel."""
 
 

@@ -10,15 +10,15 @@ each thread around would fill it again. Here the threads share that work:
   writes what was read or written since; a loop's iterations follow each other.
 * A guard that depends on the thread moves inwards, behind the barriers and what the threads do together.
 * What stands outside of the loops over threads is computed by each thread, and stored by the first one.
+* A loop over virtual threads moves inwards as well, around each statement that depends on its counter. What a
+  thread keeps gets an element for each of its virtual threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from math import prod
-from typing import Final, assert_never
+from typing import assert_never
 
 from intarsia.ir import DType
 from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
@@ -32,6 +32,7 @@ from intarsia.ir.prim_func import (
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -40,14 +41,40 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
+from intarsia.native.lowering.free_loops import kernel_nests
+from intarsia.native.lowering.private_memory import (
+    depending_on,
+    loops_in,
+    private_scope,
+    scalars_inside,
+    with_private_scopes,
+)
 from intarsia.native.tir.rewriting import Replacement, block, flat
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
 
-_MOST_REGISTERS: Final = 255
-"""Maximum number of 32-bit registers of a GPU thread: a larger buffer of a thread is in memory."""
-_EXPANDED: Final = (ForKind.UNROLLED, ForKind.VECTORIZED)
 Conditions = tuple[Scalar, ...]
+
+
+def as_kernels(statement: Statement) -> Statement:
+    """Return loop nests as kernels; what no schedule has bound runs in as many threads as it can.
+
+    Raises:
+        UsageError: The statement cannot be shared among threads, as for `as_kernel`.
+    """
+    return _each_as_kernel(kernel_nests(statement))
+
+
+def _each_as_kernel(statement: Statement) -> Statement:
+    if not any(loop.kind is ForKind.BLOCK for loop in loops_in(statement)):
+        return as_kernel(statement) if flat(statement) else statement
+    match statement:
+        case Block():
+            return block([_each_as_kernel(inner) for inner in flat(statement)])
+        case Allocate():
+            return Allocate(statement.buffer, _each_as_kernel(statement.body))
+        case _:
+            return as_kernel(statement)
 
 
 def as_kernel(nest: Statement) -> Statement:
@@ -60,14 +87,14 @@ def as_kernel(nest: Statement) -> Statement:
         UsageError: The loop over blocks is not outermost, or there are several inside each other; or a guard
             around work that threads share depends on memory.
     """
-    names = NameSupply(loop.var.name for loop in _loops(nest))
+    names = NameSupply(loop.var.name for loop in loops_in(nest))
     outer = flat(nest)[0] if len(flat(nest)) == 1 else nest
     is_grid = isinstance(outer, For) and outer.kind in (ForKind.BLOCK, ForKind.PARALLEL)
     if isinstance(outer, For) and is_grid:
         blocks = For(outer.var, outer.extent, _without_parallel(outer.body), ForKind.BLOCK)
     else:
         blocks = For(LoopVar(names.fresh("block")), 1, _without_parallel(nest), ForKind.BLOCK)
-    inside = list(_loops(blocks.body))
+    inside = list(loops_in(blocks.body))
     if any(loop.kind is ForKind.BLOCK for loop in inside):
         raise UsageError(
             "a loop that is bound to blockIdx.x stands inside another one",
@@ -103,6 +130,7 @@ class _Sharing:
         shared: Shared buffers, by the buffer in the nest.
         since: Accesses since the last barrier.
         private: Buffers of a thread around the current statement.
+        virtual: Loops over virtual threads around the current statement.
     """
 
     thread: LoopVar
@@ -110,6 +138,7 @@ class _Sharing:
     shared: dict[Buffer, Buffer] = field(default_factory=dict)
     since: _Accesses = field(default_factory=_Accesses)
     private: set[Buffer] = field(default_factory=set)
+    virtual: list[For] = field(default_factory=list)
 
     def convert(self, statement: Statement, guards: Conditions, *, is_in_thread: bool) -> list[Statement]:
         """Return the statements of one thread.
@@ -123,21 +152,39 @@ class _Sharing:
             return self._alone(statement, guards, is_in_thread)
         match statement:
             case Block():
-                parts = (self.convert(inner, guards, is_in_thread=is_in_thread) for inner in flat(statement))
-                return [part for converted in parts for part in converted]
+                return [
+                    part
+                    for inner in flat(statement)
+                    for part in self.convert(inner, guards, is_in_thread=is_in_thread)
+                ]
             case For(kind=ForKind.THREAD):
                 body = Replacement({statement.var: self.thread}).statement(statement.body)
-                return self.convert(body, self._first(statement.extent), is_in_thread=True)
+                kept = () if is_in_thread else self._of_virtual_threads(guards, body)
+                return self.convert(body, (*kept, *self._first(statement.extent)), is_in_thread=True)
+            case For(kind=ForKind.VIRTUAL):
+                self.virtual.append(statement)
+                parts = self.convert(statement.body, guards, is_in_thread=is_in_thread)
+                self.virtual.pop()
+                return parts
             case For():
                 return [self._loop(statement, guards, is_in_thread)]
             case Allocate():
                 return self._allocation(statement, guards, is_in_thread)
             case IfThenElse():
                 return self._guard(statement, guards, is_in_thread)
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 raise AssertionError("these hold no loops")
             case _:
                 assert_never(statement)
+
+    def _of_virtual_threads(self, guards: Conditions, body: Statement) -> Conditions:
+        """Return the guards of virtual threads for the body of a loop over threads; () for shared work.
+
+        Only what is computed once for all of them does not depend on their counters.
+        """
+        counters = {loop.var for loop in self.virtual}
+        parts = {part for root in scalars_inside(body) for part, _ in scalar_post_order(root)}
+        return guards if counters & parts else ()
 
     def _first(self, extent: int) -> Conditions:
         """Return the guard for the first threads of a block."""
@@ -178,8 +225,13 @@ class _Sharing:
             self.shared[before] = after
             body = Replacement(accesses={before: lambda indices: (after, indices)}).statement(allocate.body)
             return self.convert(body, guards, is_in_thread=is_in_thread)
-        mine = replace(before, scope=_private_scope(before, allocate.body))
-        body = Replacement(accesses={before: lambda indices: (mine, indices)}).statement(allocate.body)
+        moving = [loop for loop in self.virtual if before in depending_on(loop.var, allocate.body, guards)]
+        counters = tuple(loop.var for loop in moving)
+        shape = (*(loop.extent for loop in moving), *before.shape)
+        scope = private_scope(replace(before, shape=shape), before, allocate.body)
+        mine = replace(before, shape=shape, scope=scope)
+        accesses = {before: lambda indices: (mine, (*counters, *indices))}
+        body = Replacement(accesses=accesses).statement(allocate.body)
         self.private.add(mine)
         return [Allocate(mine, block(self.convert(body, guards, is_in_thread=is_in_thread)))]
 
@@ -191,7 +243,7 @@ class _Sharing:
                 help="compute the stages in it outside of it, or in one thread",
             )
         before, otherwise = self.since, guard.otherwise
-        if self.thread in parts:
+        if self.thread in parts or any(loop.var in parts for loop in self.virtual):
             then = self.convert(guard.then, (*guards, guard.cond), is_in_thread=is_in_thread)
             if otherwise is None:
                 return then
@@ -207,21 +259,53 @@ class _Sharing:
 
     def _alone(self, statement: Statement, guards: Conditions, is_in_thread: bool) -> list[Statement]:
         """Convert a statement that each thread runs by itself, or the first one for all."""
-        statement = _with_private_scopes(statement)
+        statement = with_private_scopes(statement)
         if not is_in_thread and not self._is_for_one(statement):
+            if self._is_for_each(statement):
+                return [*self._synchronised(statement), *_guarded(statement, guards)]
             match statement:
                 case Block():
                     return [part for inner in flat(statement) for part in self._alone(inner, guards, False)]
                 case For() | Allocate():
-                    return [replace(statement, body=block(self._alone(statement.body, guards, False)))]
+                    return [self._alone_inside(statement, guards)]
                 case _:
-                    return [*self._synchronised(statement), *_guarded(statement, guards)]
+                    return [*self._synchronised(statement), *self._in_virtual_threads(statement, guards)]
         guards = guards if is_in_thread else (*guards, *self._first(1))
-        return [*self._synchronised(statement), *_guarded(statement, guards)]
+        return [*self._synchronised(statement), *self._in_virtual_threads(statement, guards)]
+
+    def _alone_inside(self, statement: For | Allocate, guards: Conditions) -> Statement:
+        """Convert the inside of a statement that no thread is around, in loops over virtual threads."""
+        parts = {part for root in scalars_inside(statement) for part, _ in scalar_post_order(root)}
+        around, self.virtual = self.virtual, [loop for loop in self.virtual if loop.var not in parts]
+        inside: Statement = replace(statement, body=block(self._alone(statement.body, guards, False)))
+        moved, self.virtual = [loop for loop in around if loop not in self.virtual], around
+        if moved and _has_barrier(inside):
+            raise UsageError(
+                "what one virtual thread computes for all threads needs a barrier",
+                help="compute the stage in the loop over threads, or outside of virtual threads",
+            )
+        for loop in reversed(moved):
+            inside = For(loop.var, loop.extent, inside, ForKind.VIRTUAL)
+        return inside
+
+    def _in_virtual_threads(self, statement: Statement, guards: Conditions) -> list[Statement]:
+        """Return a guarded statement in the loops over virtual threads that it depends on."""
+        (guarded,) = _guarded(statement, guards)
+        parts = {part for root in scalars_inside(guarded) for part, _ in scalar_post_order(root)}
+        for loop in reversed(self.virtual):
+            if loop.var in parts:
+                guarded = For(loop.var, loop.extent, guarded, ForKind.VIRTUAL)
+        return [guarded]
 
     def _is_for_one(self, statement: Statement) -> bool:
         """Return whether a statement outside of the threads writes nothing that each thread needs itself."""
         return not _accessed(statement).writes & self.private
+
+    def _is_for_each(self, statement: Statement) -> bool:
+        """Return whether a statement writes nothing but what each thread has itself."""
+        visits = (visit.statement for visit in walk(statement) if visit.event is Event.ENTER)
+        inside = {inner.buffer for inner in visits if isinstance(inner, Allocate)}
+        return _accessed(statement).writes <= self.private | inside
 
     def _synchronised(self, statement: Statement) -> list[Statement]:
         """Return the barrier that a statement needs before it, and note its accesses."""
@@ -274,14 +358,12 @@ def _without_parallel(statement: Statement) -> Statement:
             return statement
 
 
-def _loops(statement: Statement) -> Iterator[For]:
-    for visit in walk(statement):
-        if visit.event is Event.ENTER and isinstance(visit.statement, For):
-            yield visit.statement
-
-
 def _has_threads(statement: Statement) -> bool:
-    return any(loop.kind is ForKind.THREAD for loop in _loops(statement))
+    return any(loop.kind is ForKind.THREAD for loop in loops_in(statement))
+
+
+def _has_barrier(statement: Statement) -> bool:
+    return any(isinstance(visit.statement, Barrier) for visit in walk(statement))
 
 
 def _accessed(statement: Statement) -> _Accesses:
@@ -299,63 +381,5 @@ def _accessed(statement: Statement) -> _Accesses:
 
 def _is_filled_together(buffer: Buffer, body: Statement) -> bool:
     """Return whether a loop over threads inside the allocation of a buffer writes it."""
-    loops = (loop for loop in _loops(body) if loop.kind is ForKind.THREAD)
+    loops = (loop for loop in loops_in(body) if loop.kind is ForKind.THREAD)
     return any(buffer in _accessed(loop).writes for loop in loops)
-
-
-def _with_private_scopes(statement: Statement) -> Statement:
-    """Return a statement without threads whose allocations are those of one thread."""
-    buffers = {
-        visit.statement.buffer: visit.statement.body
-        for visit in walk(statement)
-        if isinstance(visit.statement, Allocate) and visit.event is Event.ENTER
-    }
-    for buffer, body in buffers.items():
-        mine = replace(buffer, scope=_private_scope(buffer, body))
-        if mine != buffer:
-            statement = _in_scope(statement, buffer, mine)
-    return statement
-
-
-def _in_scope(statement: Statement, before: Buffer, after: Buffer) -> Statement:
-    match statement:
-        case Block():
-            return block([_in_scope(inner, before, after) for inner in flat(statement)])
-        case Allocate(buffer=buffer) if buffer == before:
-            body = Replacement(accesses={before: lambda indices: (after, indices)}).statement(statement.body)
-            return Allocate(after, body)
-        case For() | Allocate():
-            return replace(statement, body=_in_scope(statement.body, before, after))
-        case IfThenElse(otherwise=otherwise):
-            second = None if otherwise is None else _in_scope(otherwise, before, after)
-            return IfThenElse(statement.cond, _in_scope(statement.then, before, after), second)
-        case _:
-            return statement
-
-
-def _private_scope(buffer: Buffer, body: Statement) -> MemoryScope:
-    """Return REGISTER for a small buffer whose indices are constant once loops are expanded, else THREAD."""
-    if not buffer.shape:
-        return buffer.scope
-    kinds: dict[LoopVar, set[bool]] = {}
-    for loop in _loops(body):
-        kinds.setdefault(loop.var, set()).add(loop.kind in _EXPANDED)
-    expanded = {var for var, found in kinds.items() if found == {True}}
-    indices = [index for access in _indices_of(buffer, body) for index in access]
-    parts = [part for index in indices for part, _ in scalar_post_order(index)]
-    is_constant = all(isinstance(part, (Literal, Arith)) or part in expanded for part in parts)
-    return (
-        MemoryScope.REGISTER if is_constant and prod(buffer.shape) <= _MOST_REGISTERS else MemoryScope.THREAD
-    )
-
-
-def _indices_of(buffer: Buffer, body: Statement) -> Iterator[tuple[Scalar, ...]]:
-    for visit in walk(body):
-        if visit.event is not Event.ENTER:
-            continue
-        if isinstance(visit.statement, Store) and visit.statement.buffer == buffer:
-            yield visit.statement.indices
-        for root in scalars(visit.statement):
-            for part, _ in scalar_post_order(root):
-                if isinstance(part, Load) and part.buffer == buffer:
-                    yield part.indices

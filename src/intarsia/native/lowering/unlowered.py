@@ -10,7 +10,7 @@ from intarsia.native.loop_state.steps import StorageAlignStep
 from intarsia.native.te import IterKind
 from intarsia.support.errors import UsageError
 
-_BOUND: Final = (IteratorAnnotation.BLOCK_X, IteratorAnnotation.THREAD_X)
+_BOUND: Final = (IteratorAnnotation.BLOCK_X, IteratorAnnotation.THREAD_X, IteratorAnnotation.VTHREAD)
 _UNSUPPORTED: Final = tuple(
     annotation
     for annotation in IteratorAnnotation
@@ -27,15 +27,22 @@ def refuse_unlowered(state: LoopState) -> None:
     """Check that a state has no step whose meaning its loop function would lack.
 
     Raises:
-        UsageError: A loop is bound to another axis than blockIdx.x and threadIdx.x, is reduced and bound,
-            or is tensorised; or storage is aligned.
+        UsageError: A loop is bound to another axis than blockIdx.x, threadIdx.x and virtual threads, is
+            bound and reduced, or is tensorised; two loops of a stage are bound to threadIdx.x; or storage is
+            aligned.
     """
     for stage in state.stages:
+        threads = [loop.name for loop in stage.iters if loop.annotation is IteratorAnnotation.THREAD_X]
+        if len(threads) > 1:
+            raise UsageError(
+                f"loops {' and '.join(threads)} of {stage.op.name} are bound to threadIdx.x; expected one",
+                help="fuse them into one, and bind that",
+            )
         for loop in stage.iters:
             where = f"the loop {loop.name} of {stage.op.name} is bound to {loop.annotation.keyword}"
             if loop.annotation in _UNSUPPORTED:
                 raise UsageError(
-                    f"{where}; expected blockIdx.x or threadIdx.x",
+                    f"{where}; expected blockIdx.x, threadIdx.x or vthread",
                     help="fuse the loops of several axes into one, and bind that",
                 )
             if loop.annotation in _BOUND and loop.kind is not IterKind.SPATIAL:

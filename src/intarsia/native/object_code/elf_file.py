@@ -179,6 +179,8 @@ def _section(data: bytes, index: int, header: _Header, name: str) -> Section:
 
 def _content(data: bytes, header: _Header) -> bytes:
     if header.kind == _NOBITS and header.flags & _ALLOC:
+        if header.size > _MOST_ZEROS:  # the table of names is read before the sizes of sections are checked
+            raise _damaged_error("its sections are larger than the file")
         return bytes(header.size)
     return _part(data, header.offset, header.size, "a section")
 

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import shutil
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from intarsia.native.generator import generator_digest
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.support.errors import OutputError
-from intarsia.support.files import output_error, write_atomically
+from intarsia.support.file_cache import FileCache
 from intarsia.support.version import VERSION
 
+SYMBOL: Final = "kernel"
+"""Symbol of every kernel in its object code: one name, so that equal loops give equal code."""
 DEFAULT_LIMIT: Final = 1 << 29
 """Bytes on disk: about 50,000 kernels."""
 _FORMAT: Final = 2
 _SUFFIX: Final = ".kernel"
-_KEPT_SHARE: Final = 0.8
-"""Share of the limit that a cleanup leaves, so that the next one is not due at once."""
-_ABANDONED_SECONDS: Final = 3600.0
-"""Age in seconds from which a temporary folder counts as left by a killed process."""
 
 
 @dataclass(frozen=True)
@@ -69,29 +64,31 @@ class KernelCache:
         limit: Maximum size of all entries, in bytes.
     """
 
-    _unseen: ClassVar[dict[Path, int]] = {}
-    """Bytes that this process has written to each folder since it last looked through it."""
-
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
-        self.folder = folder
-        self.limit = limit
+        self._files = FileCache(folder, _SUFFIX, limit)
         self._has_warned = False
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the entries."""
+        return self._files.folder
+
+    @property
+    def limit(self) -> int:
+        """Maximum size of all entries, in bytes."""
+        return self._files.limit
 
     def get(self, key: str) -> CachedKernel | None:
         """Return the entry of a key, None if there is none."""
-        path = self._path(key)
         try:
-            content = path.read_bytes()
+            content = self._files.path(key).read_bytes()
         except OSError:
             return None
         kernel = _decode(content, key)
-        try:
-            if kernel is None:
-                path.unlink()
-            else:
-                os.utime(path)  # the time of last use
-        except OSError:
-            pass  # removed by another process, or a folder that we may only read
+        if kernel is None:
+            self._files.remove(key)
+        else:
+            self._files.mark_used(key)
         return kernel
 
     def put(self, key: str, kernel: CachedKernel) -> None:
@@ -100,18 +97,7 @@ class KernelCache:
         Raises:
             OutputError: The file system refused.
         """
-        path, content = self._path(key), _encode(kernel, key)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise output_error(path.parent, error) from error
-        with write_atomically(path) as temporary:
-            temporary.write_bytes(content)
-        unseen = self._unseen.get(self.folder, self.limit) + len(content)
-        is_due = unseen > self.limit // 16  # other processes write too
-        self._unseen[self.folder] = 0 if is_due else unseen
-        if is_due:
-            self._shrink()
+        self._files.write(key, (_encode(kernel, key),))
 
     def get_or_build(self, key: str, build: Callable[[], CachedKernel]) -> CachedKernel:
         """Return the entry of a key; build and write it if there is none.
@@ -128,35 +114,6 @@ class KernelCache:
                     warnings.warn(f"kernels are not kept: {error}", RuntimeWarning, stacklevel=2)
                 self._has_warned = True
         return kernel
-
-    def _path(self, key: str) -> Path:
-        if not key.isalnum():
-            raise ValueError(f"not a key: {key!r}")
-        return self.folder / key[:2] / f"{key}{_SUFFIX}"
-
-    def _shrink(self) -> None:
-        """Remove the least recently used entries, and temporary folders of killed processes."""
-        entries = sorted(self._entries())
-        total = sum(size for _, size, _ in entries)
-        if total <= self.limit:
-            return
-        for _, size, path in entries:
-            if total <= self.limit * _KEPT_SHARE:
-                return
-            path.unlink(missing_ok=True)
-            total -= size
-
-    def _entries(self) -> Iterator[tuple[int, int, Path]]:
-        """Yield time of last use (ns), size (bytes) and path of each entry."""
-        for path in self.folder.glob("*/*"):
-            try:
-                facts = path.stat()
-                if path.name.endswith(_SUFFIX) and not path.name.startswith("."):
-                    yield facts.st_mtime_ns, facts.st_size, path
-                elif path.is_dir() and facts.st_mtime < time.time() - _ABANDONED_SECONDS:
-                    shutil.rmtree(path, ignore_errors=True)
-            except OSError:
-                continue  # removed by another process
 
 
 def _encode(kernel: CachedKernel, key: str) -> bytes:

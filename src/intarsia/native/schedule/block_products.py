@@ -45,6 +45,13 @@ class BlockProduct:
     result: ComputeOp
 
     @property
+    def digits(self) -> int:
+        """Sums of a block for each element of a tile: 1, or digits of the left matrix."""
+        digits = self.sums.attrs[BLOCK_SUMS]
+        assert isinstance(digits, int), "it is a number of sums"
+        return digits
+
+    @property
     def row(self) -> int | None:
         """Axis of the rows of tiles: the longest one; None for one row."""
         extents = [axis.extent for axis in self.sums.axes[:-2]]
@@ -59,7 +66,9 @@ class BlockProduct:
     def most_rows(self, task: ScheduleTask) -> int:
         """Return the most rows of a tile whose sums stay in registers."""
         vectors = -(-self.sums.shape[-1] // task.lanes(self.sums))
-        return max(1, min(self.rows, task.accumulators // (_SUMS_OF_ELEMENT * vectors)))
+        most = max(1, min(self.rows, task.accumulators // ((_SUMS_OF_ELEMENT + self.digits - 1) * vectors)))
+        # Tiles of nearly equal size: five rows are three and two, not four and one.
+        return -(-self.rows // -(-self.rows // most)) if self.digits > 1 else most
 
 
 def block_products(task: ScheduleTask) -> tuple[BlockProduct, ...]:
@@ -115,17 +124,19 @@ def _with_product(state: LoopState, product: BlockProduct, task: ScheduleTask, r
         state, position = state.parallel(result, 0), 0
     state = _with_sums(state, sums, product.row).compute_at(sums, result, position)
     blocks = product.sums.reduce_axes[0].name
-    return _with_sums(state, parts, product.row).compute_at(parts, sums, blocks)
+    has_digits = product.digits > 1
+    return _with_sums(state, parts, product.row, has_digits=has_digits).compute_at(parts, sums, blocks)
 
 
-def _with_sums(state: LoopState, name: str, row: int | None) -> LoopState:
-    """Order the loops of a sum: the reduction outside of a tile's rows and columns."""
+def _with_sums(state: LoopState, name: str, row: int | None, *, has_digits: bool = False) -> LoopState:
+    """Order the loops of a sum: the reduction outside of a tile's rows, digits and columns."""
     op = state[name].op
     assert isinstance(op, ComputeOp), "it is a sum"
     loops = [loop.name for loop in state[name].iters]
     reduced = loops[len(op.axes) :]
     *outer, lane = loops[: len(op.axes)]
-    tile = [] if row is None else [outer.pop(row)]
+    inner = [outer.pop()] if has_digits else []
+    tile = [*([] if row is None else [outer.pop(row)]), *inner]
     state = state.reorder(name, [*outer, *reduced, *tile, lane]).vectorize(name, lane)
     for loop in (*reduced[1:], *tile):
         state = state.unroll(name, loop)

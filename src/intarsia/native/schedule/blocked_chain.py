@@ -42,11 +42,21 @@ class BlockedChain:
 
     def with_rest(self, state: LoopState, task: ScheduleTask) -> LoopState:
         """Return the state with loops for all other stages."""
-        scheduled = {self.anchor, self.target, self.pad, *self.left}
-        for stage in self.state.stages:
-            if stage.compute_at is ComputeAt.ROOT and stage.op.name not in scheduled:
-                state = with_loops(state, stage.op.name, task)
+        for name in self._rest:
+            state = with_loops(state, name, task)
         return state
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether other stages have loops of their own."""
+        return bool(self._rest)
+
+    @property
+    def _rest(self) -> tuple[str, ...]:
+        """Names of the other stages that are computed in loops."""
+        scheduled = {self.anchor, self.target, self.pad, *self.left}
+        roots = (stage.op for stage in self.state.stages if stage.compute_at is ComputeAt.ROOT)
+        return tuple(op.name for op in roots if isinstance(op, ComputeOp) and op.name not in scheduled)
 
 
 def blocked_chain(task: ScheduleTask) -> BlockedChain | None:

@@ -34,7 +34,7 @@ def channelwise_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamil
 
     def fits(choice: Choice) -> bool:
         """Return whether sums fit into registers, and unrolled code is not too long."""
-        tile_rows, pixels, unrolled, _ = ChannelwiseChoice(*choice)
+        tile_rows, pixels, unrolled, *_ = ChannelwiseChoice(*choice)
         written_out = 1
         for extent in taps[len(taps) - unrolled :]:
             written_out *= extent
@@ -48,18 +48,22 @@ def channelwise_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamil
         row = rows[-1] if rows else ""
         outer = f"{row}.0" if f"{row}.0" in extents else row
         is_by_plane = stands_outside(extents, o, outer) if rows else default.is_by_plane
+        has_bands = f"{row}.2" in extents
+        tile_rows = extents.get(f"{row}.2" if has_bands else f"{row}.1", 1)
+        band = extents[f"{row}.1"] if has_bands else 1
         written_out = {
             loop.name
             for loop in state[chain.anchor].iters
             if loop.annotation is IteratorAnnotation.UNROLL and loop.name in tap_names
         }
         pixels = extents[f"{w}.1"]
-        return ChannelwiseChoice(extents.get(f"{row}.1", 1), pixels, len(written_out), int(is_by_plane))
+        return ChannelwiseChoice(tile_rows, pixels, len(written_out), int(is_by_plane), band)
 
     knobs = (
         Knob.of("rows", range(1, min(_MOST_ROWS, height) + 1), default.rows),
         Knob.of("pixels", range(1, min(columns, task.accumulators) + 1), default.pixels),
         Knob.of("unrolled", range(min(2, len(taps)) + 1), default.unrolled),
         Knob.of("is_by_plane", (0, 1) if rows else (), default.is_by_plane),
+        Knob.of("band", (1, 2, 4, 8) if rows else (), default.band),
     )
     return ScheduleFamily(knobs, default, make, fits, read)

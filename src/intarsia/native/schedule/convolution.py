@@ -29,7 +29,7 @@ from intarsia.native.schedule.convolution_order import (
     piece_of_sums,
     share_of_time,
 )
-from intarsia.native.schedule.register_tiles import pixel_tile
+from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
@@ -37,7 +37,9 @@ from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
 _LEAST_BAND: Final = 3
 """Minimum number of rows of a band that is copied separately; shorter bands copy too many rows twice."""
 _STEPS: Final = 8
-"""Unroll factor of reductions over channels alone (K-unroll), by measurement."""
+"""Maximum unroll factor of reductions over channels alone (K-unroll), by measurement."""
+_MOST_PRODUCTS: Final = 112
+"""Maximum number of products in the body of such a loop: more run no faster, and are compiled longer."""
 _IMAGE_RANK: Final = 5
 """Rank of a blocked tensor with rows and columns."""
 
@@ -83,7 +85,8 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     is_whole = order.band * tile.rows >= rows
     may_pad = may_pad_bands(chain) or (piece > 0 and _may_pad_pieces(chain))
     pads_bands = may_pad and not order.is_by_blocks and (order.band >= _LEAST_BAND or is_whole)
-    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op), piece)
+    steps = _steps(op, tile)
+    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), steps, piece)
 
 
 def group_blocks(op: ComputeOp) -> int:
@@ -96,10 +99,13 @@ def group_blocks(op: ComputeOp) -> int:
     return blocks
 
 
-def _steps(op: ComputeOp) -> int:
+def _steps(op: ComputeOp, tile: PixelTile) -> int:
     """Return the unroll factor of a reduction; 1 where neighbouring taps would share inputs."""
     _, *taps, channels = (axis.extent for axis in op.reduce_axes)
-    return gcd(channels, _STEPS) if prod(taps) == 1 else 1
+    steps = _STEPS
+    while steps > 1 and steps * prod(tile) > _MOST_PRODUCTS:
+        steps //= 2
+    return gcd(channels, steps) if prod(taps) == 1 else 1
 
 
 def may_pad_bands(chain: BlockedChain) -> bool:

@@ -62,7 +62,7 @@ def convolution_order(
     band = min(rows, max(1, band_bytes // (_row_bytes(op) * tile.rows)))
     weights, kept = _weight_bytes(op), caches.second // _KEPT_SHARE
     by_blocks = _row_bytes(op) * prod(spatial[:-1]) <= max(weights, kept)
-    band = _shared_band(rows, band, threads)
+    band = shared_band(rows, band, threads)
     if threads == 1 or rows == blocks == 1:
         return ConvolutionOrder(by_blocks, 1 if by_blocks else band, False)
     if blocks < threads * _CHUNKS and weights <= 2 * kept:
@@ -116,14 +116,19 @@ def order_of_pieces(
     if len(spatial) == 1 or (of_blocks <= most and (threads == 1 or whole.is_by_blocks)):
         return ConvolutionOrder(True, 1, whole.is_parallel)
     of_row = op.shape[1] * op.shape[-1] * spatial[-1] * size * tile.rows
-    band = _shared_band(rows, max(1, min(rows, most // of_row)), threads)
+    band = shared_band(rows, max(1, min(rows, most // of_row)), threads)
     return ConvolutionOrder(False, band, whole.is_parallel)
 
 
-def _shared_band(rows: int, band: int, threads: int) -> int:
+def shared_band(rows: int, band: int, threads: int) -> int:
     """Return a band of at most `band` rows that balances the threads.
 
     A shorter last band needs separate code, so bands should divide the rows.
+
+    Args:
+        rows: Number of rows of tiles.
+        band: Largest number of rows of tiles in a band.
+        threads: Number of threads that share the bands.
     """
     most = band if threads == 1 else max(1, min(band, rows // (threads * _CHUNKS)))
 

@@ -7,8 +7,8 @@ from functools import cache
 from math import prod
 from typing import Final
 
+from intarsia.native.dag.gemm_form import GemmForm
 from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
-from intarsia.native.schedule.gemm_form import GemmForm
 from intarsia.native.schedule.gemm_tile import GemmTile
 from intarsia.target.cache_sizes import CacheSizes
 

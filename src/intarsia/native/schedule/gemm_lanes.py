@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from intarsia.native.dag.gemm_form import GemmForm
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule.gemm_form import GemmForm
 
 
 def lane_parts(state: LoopState, product: str, lanes: int) -> tuple[LoopState, tuple[str, ...]]:

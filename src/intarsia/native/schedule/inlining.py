@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from math import prod
 
 from intarsia.ir.loop_walk import scalar_post_order
-from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Scalar
+from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Load, Scalar
 from intarsia.native.dag import AccessAnalyzer, simple_access
 from intarsia.native.loop_state import LoopState
 from intarsia.native.te import ComputeOp, Operation
@@ -60,7 +60,29 @@ def _is_free(analyzer: AccessAnalyzer, op: ComputeOp) -> bool:
         return False
     if analyzer.is_strictly_inlineable(op):
         return True
+    if all(isinstance(body, Load) for body in op.bodies) and _has_one_sink(analyzer, op):
+        return True
     return not repeats and all(_reads_plainly(analyzer, reader, op) for reader in readers)
+
+
+def _has_one_sink(analyzer: AccessAnalyzer, op: ComputeOp) -> bool:
+    """Return whether all readers of a copy read it elementwise, and are inlined into one of them.
+
+    It is read in one loop then, in which equal reads are one.
+    """
+    sinks, stack = set[Operation](), list[Operation]([op])
+    while stack:
+        source = stack.pop()
+        for reader in analyzer.dag.readers[source]:
+            if not analyzer.is_elementwise(reader, source):
+                return False
+            nexts = analyzer.dag.readers[reader]
+            is_inlined = not analyzer.is_output(reader) and len(nexts) == 1
+            if is_inlined and analyzer.is_elementwise(nexts[0], reader):
+                stack.append(reader)
+            else:
+                sinks.add(reader)
+    return len(sinks) == 1
 
 
 def _uses(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> int:

@@ -19,6 +19,7 @@ from intarsia.native.lowering import infer_bound
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import CompileError, UsageError
 from intarsia.support.files import output_error, write_text
+from intarsia.support.json_text import parse_json_text
 
 VERSION: Final = 1
 """Version of the file format; raised when older software could misread it."""
@@ -63,7 +64,7 @@ class ScheduleLog:
             CompileError: The text is damaged, or of another version.
         """
         try:
-            data = json.loads(text)
+            data = parse_json_text(text)
             if data["version"] != VERSION:
                 problem = f"the schedule log {where} has version {data['version']!r:.40}, expected {VERSION}"
                 raise CompileError(problem, help=_HELP)
@@ -145,7 +146,7 @@ class ScheduleLog:
         if text is None:
             return None
         try:
-            state = LoopState.replay(dag, map(step_from_json, json.loads(text)))
+            state = LoopState.replay(dag, map(step_from_json, parse_json_text(text)))
             infer_bound(dag, state)
         except UsageError:
             return None

@@ -88,14 +88,24 @@ class ScheduleTask:
         """Whether masked vectors are as fast as whole ones."""
         return "avx512vl" in self.isa.features
 
+    @property
+    def loads_masked(self) -> bool:
+        """Whether loads take masks, with AVX2 as well, whose masked stores are slow."""
+        return self.has_masks or "avx2" in self.isa.features
+
     def is_parallel(self, work: int) -> bool:
         """Return whether threads pay off for a number of elements."""
-        return self.threads > 1 and work >= _ELEMENTS_OF_BARRIER * self.isa.machine.barrier_cycles
+        return threads_pay(self.isa, self.threads, work)
 
     def lanes(self, op: ComputeOp) -> int:
         """Return how many of an operation's widest elements a vector register contains; at least 1."""
         widest = max(dtype.numpy.itemsize for dtype in op.dtypes)
         return max(1, self.isa.vector_bytes // widest)
+
+
+def threads_pay(isa: Isa, threads: int, work: int) -> bool:
+    """Return whether threads pay off for a number of elements."""
+    return threads > 1 and work >= _ELEMENTS_OF_BARRIER * isa.machine.barrier_cycles
 
 
 def work_of(ops: Iterable[Operation]) -> int:

@@ -30,18 +30,18 @@ class ScheduledDag:
     state: LoopState
     packings: tuple[Packing, ...]
 
-    def lowered(self, caches: CacheSizes | None = None) -> PrimFunc:
+    def lowered(self, caches: CacheSizes | None = None, vector_bytes: int = 0) -> PrimFunc:
         """Lower to a loop function in which a product and a sum may become an FMA (attribute `contract`).
 
         The attribute `streamed` names buffers that are prefetched.
 
         Args:
             caches: Sizes of a core's caches; those of a small machine if not given.
+            vector_bytes: Size of a vector; 0 if it is not known.
         """
         function = lower(self.dag, self.state)
-        attrs = function.attrs.updated(
-            contract=True, streamed=streamed_names(self.dag, caches or CacheSizes()) or None
-        )
+        streamed = streamed_names(self.dag, caches or CacheSizes(), vector_bytes)
+        attrs = function.attrs.updated(contract=True, streamed=streamed or None)
         return with_prim_func_fields(function, attrs=attrs)
 
 

@@ -53,11 +53,28 @@ def with_vectors(state: LoopState, name: str, task: ScheduleTask, first: int = 0
     state = _with_few_unrolled(state, name)
     if not op.reduce_axes:
         return state.vectorize(name, inner) if position == len(loops) - 1 else _last(state, name, inner)
-    block = task.lanes(op) * task.by_rows.vectors
+    block = _block_of_sums(op, loops[position].extent or 0, task)
     if (loops[position].extent or 0) > block:
         state = state.split(name, inner, [block])
         inner = f"{inner}.1"
     return _last(state, name, inner)
+
+
+def _block_of_sums(op: ComputeOp, extent: int, task: ScheduleTask) -> int:
+    """Return the length of the pieces in which rows are summed, which stay in registers.
+
+    Each piece is another pass over all rows, and reads parts of cache lines again that belong to neighbours.
+    So a row whose sums fit in registers is one piece, unless all rows stay in the second-level cache.
+    """
+    has_functions = any(
+        isinstance(part, Intrinsic) for body in op.bodies for part, _ in scalar_post_order(body)
+    )
+    registers = task.accumulators // 2 if has_functions else task.accumulators - 1
+    lanes = task.lanes(op)
+    is_cached = work_of([op]) * max(dtype.numpy.itemsize for dtype in op.dtypes) <= task.isa.caches.second
+    if is_cached or extent > lanes * registers:
+        return lanes * task.by_rows.vectors
+    return -(-extent // lanes) * lanes
 
 
 def _with_few_unrolled(state: LoopState, name: str) -> LoopState:

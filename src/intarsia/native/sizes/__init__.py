@@ -3,22 +3,31 @@
 row_dag          the same computation for another number of rows, if it computes each row by itself
 item_loops       a loop function for any number of items, from loop functions for one item or for a few rows
 row_tiles        the loop functions of a product for a few rows, which read one packed matrix
-token_attention  the loop function of attention among items, the tokens of a text
+attention_form   what a kernel of attention among items, the tokens of texts, computes
+token_attention  its loop function
+image_loops      a loop function for images of any size, from those for tiles of a row
+image_moves      loop functions that move images: into blocks, borders, global pools, resizing (image_writer)
+text_loops       loop functions between texts and their tokens: pooling, and copies for each token
 """
 
-from intarsia.native.sizes.item_loops import ITEMS, repeat_items, repeat_rows
+from intarsia.native.sizes.attention_form import TokenAttention, token_attention_of
+from intarsia.native.sizes.item_loops import repeat_items, repeat_rows
 from intarsia.native.sizes.row_dag import with_rows, without_unit_axes
 from intarsia.native.sizes.row_tiles import RowTiles, row_tiles
-from intarsia.native.sizes.token_attention import TokenAttention, attention_function, token_attention_of
+from intarsia.native.sizes.text_loops import TextLoops, spread_dag, text_function, text_loops_of
+from intarsia.native.sizes.token_attention import attention_function
 
 __all__ = [
-    "ITEMS",
     "RowTiles",
+    "TextLoops",
     "TokenAttention",
     "attention_function",
     "repeat_items",
     "repeat_rows",
     "row_tiles",
+    "spread_dag",
+    "text_function",
+    "text_loops_of",
     "token_attention_of",
     "with_rows",
     "without_unit_axes",

@@ -7,16 +7,19 @@ behind another. So the function for n items is a loop around that for one:
       y[item, i] = ...
 
 Where rows share what they read, as in products, tiles of rows stand in the loop. Each number of rows that may
-be left for the last tile has its own code:
+be left for the last two tiles has its own code:
 
     for panels
       for tile in 1048576 count (items[] * 12 + 7) floordiv 8
-        if tile * 8 + 8 <= items[] * 12
+        if 15 <= items[] * 12 - tile * 8, or that is 8
           rows tile * 8 to tile * 8 + 7
         else
-          if items[] * 12 - tile * 8 == 1
-            row tile * 8
+          if it is the last tile, and has 4 rows
+            the last 4 rows
           else ...
+
+The last two tiles share their rows evenly: 9 rows are 5 and 4. A single row would read as much of the packed
+matrix as 8 rows do, and could not compute meanwhile.
 
 Loops of tiles may be moved into other loops, since no item depends on what is computed for another one.
 """
@@ -102,13 +105,21 @@ def repeat_rows(
     count = _int(ArithOp.FLOOR_DIV, _int(ArithOp.ADD, rows, height - 1), height)
     begin = _product(tile, height)
 
+    left = _int(ArithOp.SUB, rows, begin)
+    rest_begin = _rest_begin(begin, left, height)
+    is_last = Arith(ArithOp.LT, (left, _literal(height)))
+    half = _int(ArithOp.FLOOR_DIV, _int(ArithOp.ADD, left, 1), 2)
+    rest_size = Arith(ArithOp.SELECT, (is_last, _int(ArithOp.SUB, rows, rest_begin), half))
+
     def loop(bodies: Sequence[Statement]) -> Statement:
         rest: Statement = bodies[0]
         for number, body in enumerate(bodies[1:-1], 2):
-            is_rest = Arith(ArithOp.EQ, (_int(ArithOp.SUB, rows, begin), Literal(number, DType.INT64)))
-            rest = IfThenElse(is_rest, body, rest)
+            rest = IfThenElse(Arith(ArithOp.EQ, (rest_size, _literal(number))), body, rest)
         if height > 1:
-            is_whole = Arith(ArithOp.LE, (_int(ArithOp.ADD, begin, height), rows))
+            # A whole tile, where the rest of two is whole as well, or is that of one tile and a row less.
+            shares = Arith(ArithOp.LT, (left, _literal(2 * height - 1)))
+            is_even = Arith(ArithOp.EQ, (left, _literal(height)))
+            is_whole = Arith(ArithOp.OR, (Arith(ArithOp.NOT, (shares,)), is_even))
             rest = IfThenElse(is_whole, bodies[-1], rest)
         return For(tile, MOST_ITEMS * rows_of_item, rest, kind, count)
 
@@ -120,12 +131,31 @@ def repeat_rows(
     bodies = []
     for function in functions:
         moved = {
-            buffer: _rows_from(new[buffer.name], begin) for buffer in function.params if buffer.name in new
+            buffer: _rows_from(new[buffer.name], begin if function is whole else rest_begin)
+            for buffer in function.params
+            if buffer.name in new
         }
         names = None if function is whole else loops.names
         bodies.append(Replacement(accesses=moved, names=names).statement(function.body))
     buffers = {buffer: new[buffer.name] for buffer in whole.params if buffer.name in new}
     return loops.function(whole, buffers, _nested(bodies, loop))
+
+
+def _rest_begin(begin: Scalar, left: Scalar, height: int) -> Scalar:
+    """Return the first row of one of the last two tiles, which share their rows.
+
+    Args:
+        begin: First row of the tile if all before it are whole.
+        left: Number of rows from there on.
+        height: Number of rows of a whole tile.
+    """
+    taken = _int(ArithOp.FLOOR_DIV, _int(ArithOp.ADD, left, height + 1), 2)
+    behind = Arith(ArithOp.ADD, (_int(ArithOp.SUB, begin, height), taken))
+    is_behind = Arith(
+        ArithOp.AND,
+        (Arith(ArithOp.LT, (left, _literal(height))), Arith(ArithOp.LT, (_literal(0), begin))),
+    )
+    return Arith(ArithOp.SELECT, (is_behind, behind, begin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,5 +230,9 @@ def _product(scalar: Scalar, factor: int) -> Scalar:
     return scalar if factor == 1 else _int(ArithOp.MUL, scalar, factor)
 
 
+def _literal(number: int) -> Literal:
+    return Literal(number, DType.INT64)
+
+
 def _int(op: ArithOp, left: Scalar, right: Scalar | int) -> Scalar:
-    return Arith(op, (left, Literal(right, DType.INT64) if isinstance(right, int) else right))
+    return Arith(op, (left, _literal(right) if isinstance(right, int) else right))

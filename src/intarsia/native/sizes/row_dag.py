@@ -55,7 +55,7 @@ def without_unit_axes(dag: ComputeDAG, carrying: Collection[str]) -> ComputeDAG:
         carrying: Names of the placeholders that have rows.
     """
     while True:
-        dependent = _dependent(dag, carrying)
+        dependent = dependent_tensors(dag, carrying)
         if not dependent or not all(_has_unit_axes(tensor) for tensor in dependent):
             return dag
         dag = _without_first_axis(dag, dependent)
@@ -65,7 +65,7 @@ def _has_unit_axes(tensor: Tensor) -> bool:
     return tensor.shape[:2] == (1, 1) and isinstance(tensor.op, PlaceholderOp | ComputeOp)
 
 
-def _dependent(dag: ComputeDAG, carrying: Collection[str]) -> set[Tensor]:
+def dependent_tensors(dag: ComputeDAG, carrying: Collection[str]) -> set[Tensor]:
     """Return the tensors that have rows: some placeholders, and what is computed from them."""
     result: set[Tensor] = set()
     for op in dag.ops:

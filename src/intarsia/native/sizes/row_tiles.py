@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.dag.gemm_form import GemmForm, gemm_form
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.gemm import GemmPlan, gemm_plans, state_of_plans
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock
-from intarsia.native.schedule.gemm_form import GemmForm, gemm_form
 from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.scheduled import ScheduledDag, with_state

@@ -1,6 +1,6 @@
 """Loop functions: what they mean, and passes on them (DESIGN section 8).
 
-interpret          runs a loop function (generated_python, scalar_math, thread_races)
+interpret          runs a loop function (generated_python, scalar_math, thread_races, mma_site)
 simplify           fewer operations (simplify_scalar, integer_rules, affine)
 loop_partition     guards out of loops (loop_cuts)
 vectorize_loop     vectorised loops innermost (accesses)
@@ -10,7 +10,7 @@ skip_padding       no products with padding
 storage_rewrite    shared scratch memory (buffer_lifetime)
 unroll_loop        iterations written out (unroll_choice)
 default_tir        all of these, in order
-split_at_barriers  GPU kernels as loops of a CPU
+split_at_barriers  GPU kernels as loops of a CPU (plain_threads)
 rewriting          taking statements apart and together again
 """
 

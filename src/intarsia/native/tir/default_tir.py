@@ -18,7 +18,8 @@ def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
     """Return the passes that a loop function takes between its schedule and the code generator.
 
     Guards leave the loops, vectorised loops become innermost, small loops are marked where a function has a
-    hint for them, accumulators move into registers, scratch memory is shared, and what is marked is unrolled.
+    hint for them, accumulators move into registers, and scratch memory is shared. The code generator writes
+    out what is marked as unrolled: passes and the emitter's analyses would work on all copies.
 
     Args:
         vector_bytes: Size of a vector register of the machine, in bytes.
@@ -33,7 +34,7 @@ def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
             RegisterPromotion(vector_bytes, registers),
             SkipPadding(),
             StorageRewrite(),
-            UnrollLoop(),
+            UnrollLoop(is_written_out=False),
             Simplify(),
         ],
         name="default_tir",

@@ -10,8 +10,12 @@ from intarsia.ir.dtype import DType
 from intarsia.ir.loop_walk import Event, inner_scalars, operands, walk
 from intarsia.ir.prim_func import (
     Allocate,
+    AnyKernelStatement,
     Arith,
     ArithOp,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
     Barrier,
     Buffer,
     Cast,
@@ -19,16 +23,20 @@ from intarsia.ir.prim_func import (
     ForKind,
     IfThenElse,
     Intrinsic,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
     MemoryScope,
+    Mma,
     PrimFunc,
     Scalar,
     Statement,
     Store,
 )
 from intarsia.ir.scalar_types import scalar_dtype
+from intarsia.ir.warp import MMA_SUMS
+from intarsia.native.tir.mma_site import MmaSite
 from intarsia.native.tir.scalar_math import (
     cast_function,
     floor_divided,
@@ -40,7 +48,7 @@ from intarsia.native.tir.scalar_math import (
     smaller,
     wrapped,
 )
-from intarsia.native.tir.thread_races import AccessCheck, KernelClock
+from intarsia.native.tir.thread_races import AccessCheck, CopySite, KernelClock, SharedTile
 from intarsia.support.errors import ExecutionError
 
 _LOOPS_IN_A_FUNCTION: Final = 12
@@ -130,9 +138,8 @@ class _Writer:
         match statement, event:
             case Store(), Event.ENTER:
                 self.emit_store(statement)
-            case Barrier(), Event.ENTER:
-                self.barriers += 1
-                self.emit_line(f"yield {self.barriers}")
+            case KernelStatement(), Event.ENTER:
+                self.emit_kernel_statement(statement)
             case For(kind=ForKind.THREAD), _:
                 self.enter_threads(statement) if event is Event.ENTER else self.leave_threads(statement)
             case For(), Event.ENTER:
@@ -150,6 +157,22 @@ class _Writer:
             case _:
                 raise AssertionError(statement)
 
+    def emit_kernel_statement(self, statement: AnyKernelStatement) -> None:
+        match statement:
+            case Barrier():
+                self.barriers += 1
+                self.emit_line(f"yield {self.barriers}")
+            case AsyncCopy():
+                self.emit_copy(statement)
+            case AsyncCommit():
+                self.emit_line(f"{self.clock}.commit_copies()")
+            case AsyncWait():
+                self.emit_line(f"{self.clock}.wait_for_copies({statement.pending})")
+            case Mma():
+                self.emit_mma(statement)
+            case _:
+                assert_never(statement)
+
     def visit_guard(self, guard: IfThenElse, event: Event) -> None:
         if event is not Event.ENTER:
             self.indent -= 1
@@ -166,6 +189,43 @@ class _Writer:
         if self.in_thread and statement.buffer in self.checks:
             self.emit_line(f"{self.checks[statement.buffer]}.note_write({offset})")
         self.emit_line(f"{self.names[statement.buffer][-1]}[{offset}] = {value}")
+
+    def emit_copy(self, copy: AsyncCopy) -> None:
+        """Emit the start of an asynchronous copy; what is not read need not be inside of its buffer."""
+        buffer, source = copy.target.buffer, copy.source.buffer
+        indices = [self.emit_scalar(index) for index in copy.target.indices]
+        offset = self.emit_row(buffer, indices, str(copy.width))
+        indices = [self.emit_scalar(index) for index in copy.source.indices]
+        valid = str(copy.width) if copy.valid is None else self.emit_scalar(copy.valid)
+        self.emit_line(f"if {valid} > 0:")
+        self.indent += 1
+        start = self.emit_row(source, indices, valid)
+        self.indent -= 1
+        site = self.bind_constant(CopySite(copy.width, copy.size // copy.width, _zero(buffer.dtype)))
+        target = f"{self.checks[buffer]}, {self.names[buffer][-1]}, {offset}"
+        arguments = f"{target}, {self.names[source][-1]}, {start}, {valid}, {site}"
+        self.emit_line(f"{self.clock}.start_copy({arguments})")
+
+    def emit_mma(self, mma: Mma) -> None:
+        """Emit the product of a warp: what one thread adds to its sums."""
+        site, kind = MmaSite.of(mma), self.bind_constant(SharedTile)
+        indices = [self.emit_scalar(index) for index in mma.sums.indices]
+        sums = f"{self.names[mma.sums.buffer][-1]}, {self.emit_row(mma.sums.buffer, indices, str(MMA_SUMS))}"
+        tiles = []
+        for element, shape in ((mma.left, site.left), (mma.right, site.right)):
+            buffer = element.buffer
+            indices = [self.emit_scalar(index) for index in element.indices]
+            offset = self.emit_row(buffer, indices, str(shape.columns))
+            self.emit_offset(buffer, [*indices[:-2], f"{indices[-2]} + {shape.rows - 1}", indices[-1]])
+            tiles.append(f"{kind}({self.checks[buffer]}, {self.names[buffer][-1]}, {offset})")
+        self.emit_line(f"{self.clock}.multiply({sums}, {', '.join(tiles)}, {self.bind_constant(site)})")
+
+    def emit_row(self, buffer: Buffer, indices: list[str], count: str) -> str:
+        """Emit checks of the indices of `count` elements of a row; return the position of the first one."""
+        offset, last = self.emit_offset(buffer, indices), f"{indices[-1]} + {count} - 1"
+        report = f"raise_out_of_bounds({self.bind_constant(buffer)}, {len(indices) - 1}, {last})"
+        self.emit_line(f"if {last} >= {buffer.shape[-1]}: {report}")
+        return offset
 
     def check_accesses(self, buffer: Buffer) -> None:
         """Emit a new check for races over a buffer."""
@@ -308,6 +368,11 @@ def _element_count(shape: tuple[int, ...]) -> int:
     for extent in shape:
         size *= extent
     return size
+
+
+def _zero(dtype: DType) -> object:
+    """Return zero as the interpreter holds it."""
+    return number_of_literal(Literal(0, dtype)) if dtype.is_float else False if dtype is DType.BOOL else 0
 
 
 def sentinel(dtype: DType) -> object:

@@ -30,7 +30,8 @@ def interpret(prim_func: PrimFunc, arrays: Sequence[Array] | Mapping[str, Array]
 
     Raises:
         ExecutionError: An index outside of its buffer, a division of integers by zero, a float cast to an
-            integer type that cannot hold it, a shift by the width of the type or more.
+            integer type that cannot hold it, a shift by the width of the type or more; threads of a GPU that
+            race, wait at different barriers, or copy or multiply what they may not.
         InputError: An array is missing, unknown, or of another shape or type.
     """
     given = _in_order(prim_func.params, arrays)

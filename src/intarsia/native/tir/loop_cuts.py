@@ -13,10 +13,10 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     For,
     IfThenElse,
+    KernelStatement,
     Load,
     LoopVar,
     Scalar,
@@ -82,7 +82,7 @@ class Comparisons:
                 yield from self.find_in(statement.then)
                 if statement.otherwise is not None:
                     yield from self.find_in(statement.otherwise)
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 pass
             case _:
                 assert_never(statement)

@@ -13,11 +13,11 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     LoopVar,
     Scalar,
@@ -122,7 +122,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> list[Statement]:
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 return [statement]
             case Block():
                 return [after for inner in flat(statement) for after in self.visit(inner, ranges)]

@@ -10,12 +10,12 @@ from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import inner_scalars
 from intarsia.ir.prim_func import (
     Allocate,
-    Barrier,
     Block,
     Buffer,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Load,
     LoopVar,
     MemoryScope,
@@ -130,7 +130,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range], free: int) -> Statement:
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 return statement
             case For():
                 here = {**ranges, statement.var: (0, statement.extent - 1)}

@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from intarsia.ir import with_prim_func_fields
 from intarsia.ir.loop_walk import inner_scalars, operands, walk, with_operands
 from intarsia.ir.prim_func import (
     Allocate,
-    Barrier,
+    AnyKernelStatement,
+    AsyncCopy,
     Block,
     Buffer,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
+    Mma,
     PrimFunc,
     Scalar,
     Statement,
@@ -74,6 +78,37 @@ def with_branches(statement: IfThenElse, then: Statement, otherwise: Statement |
     return IfThenElse(statement.cond, then, otherwise)
 
 
+def with_scalars(
+    statement: AnyKernelStatement,
+    scalar: Callable[[Scalar], Scalar],
+    element: Callable[[Buffer, Indices], tuple[Buffer, Indices]],
+) -> AnyKernelStatement:
+    """Return a statement of a GPU thread over other scalars; the same object if they are the same ones.
+
+    Args:
+        statement: The statement.
+        scalar: Function from old to new scalars; a load stays one.
+        element: Function from a written buffer and its new indices to those that are written instead.
+    """
+
+    def written(before: Load) -> Load:
+        return Load(*element(before.buffer, tuple(map(scalar, before.indices))))
+
+    def read(before: Load) -> Load:
+        after = scalar(before)
+        assert isinstance(after, Load), "a load stays one"
+        return after
+
+    after = statement
+    match statement:
+        case AsyncCopy(target=target, source=source):
+            valid = None if statement.valid is None else scalar(statement.valid)
+            after = AsyncCopy(written(target), read(source), statement.width, valid)
+        case Mma(sums=sums, left=left, right=right):
+            after = Mma(written(sums), read(left), read(right), statement.is_right_transposed)
+    return statement if after == statement else after
+
+
 def has_blocks(function: PrimFunc) -> bool:
     """Return whether a loop function has loops over the blocks of a GPU; they stand inside no other loop."""
     stack = flat(function.body)
@@ -84,6 +119,28 @@ def has_blocks(function: PrimFunc) -> bool:
         elif isinstance(statement, For) and statement.kind is ForKind.BLOCK:
             return True
     return False
+
+
+def with_kernels(function: PrimFunc, change: Callable[[For], Statement]) -> PrimFunc:
+    """Return a loop function with changed kernels.
+
+    Args:
+        function: Verified loop function.
+        change: Function from a loop over blocks to what takes its place.
+    """
+    return with_prim_func_fields(function, body=_changed(function.body, change))
+
+
+def _changed(statement: Statement, change: Callable[[For], Statement]) -> Statement:
+    match statement:
+        case Block():
+            return block([_changed(inner, change) for inner in flat(statement)])
+        case Allocate():
+            return with_body(statement, _changed(statement.body, change))
+        case For(kind=ForKind.BLOCK):
+            return change(statement)
+        case _:
+            return statement
 
 
 def loop_vars(scalar: Scalar) -> set[LoopVar]:
@@ -135,8 +192,8 @@ class Replacement:
                 return block_like(statement, [self.statement(inner) for inner in flat(statement)])
             case Store():
                 return self._store(statement)
-            case Barrier():
-                return statement
+            case KernelStatement():
+                return with_scalars(statement, self.scalar, self._element)
             case For():
                 return self._loop(statement)
             case Allocate():
@@ -161,10 +218,14 @@ class Replacement:
         value = self.scalar(store.value)
         indices = tuple(map(self.scalar, store.indices))
         if self.accesses and store.buffer in self.accesses:
-            return Store(*self.accesses[store.buffer](indices), value)
+            return Store(*self._element(store.buffer, indices), value)
         if value is store.value and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return store
         return Store(store.buffer, indices, value)
+
+    def _element(self, buffer: Buffer, indices: Indices) -> tuple[Buffer, Indices]:
+        """Return the buffer and the indices that hold an element now."""
+        return self.accesses[buffer](indices) if buffer in self.accesses else (buffer, indices)
 
     def _allocate(self, allocate: Allocate) -> Allocate:
         if self.names is None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import inner_scalars, reads_each
 from intarsia.ir.prim_func import (
     Allocate,
+    AnyKernelStatement,
     Arith,
     ArithOp,
-    Barrier,
+    AsyncCopy,
     Block,
     Buffer,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -32,6 +34,7 @@ from intarsia.native.tir.rewriting import (
     flat,
     with_body,
     with_branches,
+    with_scalars,
 )
 from intarsia.native.tir.simplify_scalar import ScalarSimplifier
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
@@ -112,8 +115,8 @@ class _Walker:
         match statement:
             case Store():
                 return self.simplify_store(statement)
-            case Barrier():
-                return [statement]
+            case KernelStatement():
+                return self.simplify_kernel_statement(statement)
             case For():
                 return self.simplify_loop(statement)
             case Allocate():
@@ -135,6 +138,15 @@ class _Walker:
         if value is store.value and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return [store]
         return [Store(store.buffer, indices, value)]
+
+    def simplify_kernel_statement(self, statement: AnyKernelStatement) -> list[Statement]:
+        if isinstance(statement, AsyncCopy) and statement.target.buffer in self.unread:
+            return []
+        after = with_scalars(statement, self.scalars.simplified, lambda *element: element)
+        match after:
+            case AsyncCopy(valid=Literal(value=count)) if count == after.width:
+                return [replace(after, valid=None)]
+        return [after]
 
     def simplify_loop(self, loop: For) -> list[Statement]:
         if loop.extent == 0:

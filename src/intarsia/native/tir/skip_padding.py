@@ -14,13 +14,13 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     Buffer,
     Cast,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -216,7 +216,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 return statement
             case Block():
                 return block_like(statement, [self.visit(inner, ranges) for inner in flat(statement)])
@@ -268,7 +268,7 @@ class _Walker:
 
     def _find_reads(self, statement: Statement) -> Sequence[_Reads]:
         match statement:
-            case Barrier():
+            case KernelStatement():
                 return []
             case Store():
                 return [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
+from intarsia.ir import IRModule, PrimFunc
 from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import (
     Allocate,
@@ -15,11 +16,21 @@ from intarsia.ir.prim_func import (
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
+    LoopVar,
     MemoryScope,
     Statement,
     Store,
 )
-from intarsia.native.tir.rewriting import Indices, Replacement, block, flat, has_blocks
+from intarsia.native.tir.plain_threads import PlainThreads
+from intarsia.native.tir.rewriting import (
+    Indices,
+    Replacement,
+    block,
+    flat,
+    with_kernels,
+)
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
 
@@ -30,8 +41,9 @@ class SplitAtBarriers(PrimFuncPass):
 
     A loop over threads is cut at its barriers: every part runs for all threads before the next one begins, as
     a barrier demands. A buffer of a thread that lives across a barrier gets a dimension more, one element for
-    each thread. Shared memory is memory of the block's iteration. The results are the same, bit for bit,
-    unless threads race.
+    each thread. Shared memory is memory of the block's iteration. An asynchronous copy is done where it
+    starts, and each thread computes its part of a warp's product by itself. The results are the same, bit for
+    bit but for such products, unless threads race.
 
     Before:
         def prim @f(x: Buffer[(4, 8), float32], y: Buffer[(4, 8), float32]) {
@@ -62,22 +74,12 @@ class SplitAtBarriers(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function without blocks, threads and barriers."""
-        if not has_blocks(function):
-            return function
-        return with_prim_func_fields(function, body=_without_blocks(function.body))
+        return with_kernels(function, _without_blocks)
 
 
-def _without_blocks(statement: Statement) -> Statement:
-    """Return the statement outside of kernels, with each of its kernels split."""
-    match statement:
-        case Block():
-            return block([_without_blocks(inner) for inner in flat(statement)])
-        case Allocate():
-            return Allocate(statement.buffer, _without_blocks(statement.body))
-        case For(kind=ForKind.BLOCK):
-            return For(statement.var, statement.extent, _split_kernel(statement.body), ForKind.PARALLEL)
-        case _:
-            return statement
+def _without_blocks(blocks: For) -> Statement:
+    """Return a kernel as a parallel loop, with its threads split."""
+    return For(blocks.var, blocks.extent, _split_kernel(blocks.body), ForKind.PARALLEL, blocks.count)
 
 
 def _split_kernel(statement: Statement) -> Statement:
@@ -89,13 +91,20 @@ def _split_kernel(statement: Statement) -> Statement:
     if isinstance(statement, Block):
         return block([_split_kernel(inner) for inner in flat(statement)])
     assert isinstance(statement, For), "a verified kernel has a loop over threads"
-    return block(_split(statement, statement.body))
+    names = NameSupply(loop.var.name for loop in _loops(statement))
+    threads = PlainThreads(statement.var, LoopVar(names.fresh("step")))
+    return block(_split(statement, threads.statement(statement.body)))
+
+
+def _loops(statement: Statement) -> Iterator[For]:
+    loops = (visit.statement for visit in walk(statement))
+    return (loop for loop in loops if isinstance(loop, For))
 
 
 def _split(threads: For, statement: Statement) -> list[Statement]:
     """Return the statements that run a part of a thread for all threads, without barriers."""
     if not _has_barrier(statement):
-        return [For(threads.var, threads.extent, statement)]
+        return [For(threads.var, threads.extent, statement)] if flat(statement) else []
     match statement:
         case Barrier():
             return []
@@ -117,8 +126,8 @@ def _split(threads: For, statement: Statement) -> list[Statement]:
 
             body = Replacement(accesses={before: element}).statement(statement.body)
             return [Allocate(wide, block(_split(threads, body)))]
-        case Store():
-            raise AssertionError("a store holds no barrier")
+        case Store() | KernelStatement():
+            raise AssertionError("these hold no barrier")
         case _:
             assert_never(statement)
 

@@ -13,12 +13,12 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     Buffer,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     MemoryScope,
     Scalar,
@@ -179,7 +179,7 @@ def _assign_slots(lifetimes: list[BufferLifetime]) -> list[_Slot]:
 def _without_allocations(statement: Statement, moved: frozenset[Buffer]) -> list[Statement]:
     """Return the statement without allocations that move; loops that are not serial keep theirs inside."""
     match statement:
-        case Store() | Barrier():
+        case Store() | KernelStatement():
             return [statement]
         case Block():
             return [after for inner in flat(statement) for after in _without_allocations(inner, moved)]

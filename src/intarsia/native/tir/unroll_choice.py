@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import NamedTuple, assert_never
 
-from intarsia.ir.prim_func import Allocate, Barrier, Block, For, ForKind, IfThenElse, Statement, Store
+from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, KernelStatement, Statement, Store
 from intarsia.native.tir.rewriting import block_like, flat, with_body, with_branches
 
 
@@ -99,7 +99,7 @@ class _Counter:
     def visit(self, statement: Statement, runs: int, copies: int) -> _Counted:
         """Count a statement that runs `runs` times and is copied `copies` times by marked loops around it."""
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 return _Counted(1, 1)
             case Block():
                 return _summed([self.visit(inner, runs, copies) for inner in flat(statement)])
@@ -169,7 +169,7 @@ class _Marker:
 
     def visit(self, statement: Statement) -> Statement:
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 return statement
             case Block():
                 return block_like(statement, [self.visit(inner) for inner in flat(statement)])

@@ -7,16 +7,29 @@ from typing import Final, assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import walk
-from intarsia.ir.prim_func import Allocate, Barrier, Block, For, ForKind, IfThenElse, Statement, Store
+from intarsia.ir.prim_func import (
+    Allocate,
+    Block,
+    Buffer,
+    For,
+    ForKind,
+    IfThenElse,
+    KernelStatement,
+    Statement,
+    Store,
+)
 from intarsia.native.tir.numbered_copies import NumberedCopies
 from intarsia.native.tir.rewriting import (
+    Indices,
     block,
     block_like,
     buffer_names,
     flat,
     with_body,
     with_branches,
+    with_scalars,
 )
+from intarsia.native.tir.transposed_reads import reads_columns
 from intarsia.native.tir.unroll_choice import UnrollLimits, marked_loops
 from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_config_option, register_pass
@@ -54,10 +67,17 @@ UNROLL_LOOP: Final = register_config_option(
 class UnrollLoop(PrimFuncPass):
     """Writes out the iterations of loops of the kind `unrolled`, and of small serial loops.
 
-    What is small stands in the config `tir.UnrollLoop` (a vectorised loop inside counts once), or in the
-    attribute `auto_unroll_max_step` of a function. Grows the function by the extents of the loops that are
-    marked, and by small ones up to `auto_max_stores` stores, those first in which most is done. Another run
+    The emitter of LLVM IR writes out marked loops itself, in half the time that copies, their simplification
+    and their emission take: before it loops are only marked (`is_written_out=False`). What is small stands in
+    the config `tir.UnrollLoop` (a vectorised loop inside counts once), or in the attribute
+    `auto_unroll_max_step` of a function. Grows the function by the extents of the loops that are marked, and
+    by small ones up to `auto_max_stores` stores, those first in which most is done. Another run
     may unroll more where a limit stopped the first: copies of a loop that stayed are counted separately then.
+    Loops over columns of squares stay: the code generator unrolls them, and transposes the squares.
+
+    Attributes:
+        is_written_out: Whether iterations are written out, if the config does not forbid it; else loops are
+            marked for the code generator.
 
     Before:
         def prim @f(x: Buffer[(2, 8), float32], y: Buffer[(2, 8), float32]) {
@@ -78,10 +98,13 @@ class UnrollLoop(PrimFuncPass):
         }
     """
 
+    is_written_out: bool = True
+
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """Return the loop function, unrolled."""
         body = marked_loops(function.body, unroll_limits(function, ctx))
-        if ctx.option(UNROLL_LOOP).explicit_unroll and _has_marked(body):
+        is_written_out = self.is_written_out and ctx.option(UNROLL_LOOP).explicit_unroll
+        if is_written_out and _has_marked(body):
             body = _Writer(buffer_names(function)).copy_statement(body)
         return with_prim_func_fields(function, body=body)
 
@@ -117,12 +140,12 @@ class _Writer:
         match statement:
             case Store():
                 return self.copy_store(statement)
-            case Barrier():
-                return statement
+            case KernelStatement():
+                return with_scalars(statement, self.copies.scalar, self.copied_element)
             case Block():
                 return block_like(statement, [self.copy_statement(inner) for inner in flat(statement)])
             case For():
-                if statement.kind is ForKind.UNROLLED:
+                if statement.kind is ForKind.UNROLLED and not reads_columns(statement):
                     return self.unroll(statement)
                 return with_body(statement, self.copy_statement(statement.body))
             case Allocate():
@@ -150,11 +173,15 @@ class _Writer:
     def copy_store(self, store: Store) -> Store:
         value = self.copies.scalar(store.value)
         indices = tuple(map(self.copies.scalar, store.indices))
-        buffer = self.copies.buffers.get(store.buffer, store.buffer) if self.copies.buffers else store.buffer
+        buffer, _ = self.copied_element(store.buffer, indices)
         is_same = buffer is store.buffer and value is store.value
         if is_same and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return store
         return Store(buffer, indices, value)
+
+    def copied_element(self, buffer: Buffer, indices: Indices) -> tuple[Buffer, Indices]:
+        """Return the buffer of the current copy that stands for a buffer, and the indices as they are."""
+        return self.copies.buffers.get(buffer, buffer) if self.copies.buffers else buffer, indices
 
     def copy_allocate(self, allocate: Allocate) -> Allocate:
         if self.is_first:  # the first copy keeps its name

@@ -12,12 +12,12 @@ from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     ArithOp,
-    Barrier,
     Block,
     Buffer,
     For,
     ForKind,
     IfThenElse,
+    KernelStatement,
     Literal,
     Load,
     LoopVar,
@@ -109,7 +109,7 @@ class _Walker:
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> list[Statement]:
         match statement:
-            case Store() | Barrier():
+            case Store() | KernelStatement():
                 return [statement]
             case For():
                 body = self.visit_body(statement.body, {**ranges, statement.var: (0, statement.extent - 1)})

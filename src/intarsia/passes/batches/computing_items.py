@@ -159,19 +159,52 @@ def attention(call: Call, axes: Sequence[int | None]) -> BatchAxis:
 
 
 def token_attention(call: Call, axes: Sequence[int | None]) -> BatchAxis:
-    """Items are tokens, each with its query, key and value, and biases that are its or the same for all.
+    """Items are texts, or tokens, each with its query, key and value; biases are its, or the same for all.
 
-    A token reads the keys and values of all others, which kernels for any number of tokens provide for.
+    A token reads the keys and values of all others of its text, for which kernels for any number of tokens
+    provide.
     """
-    is_of_token = axes[:3] == [2, 2, 2] and all(axis in (None, 3) for axis in axes[3:])
-    return 2 if is_of_token and all(extent == 1 for extent in shape_of(call)[:1]) else None
+    if axes[:3] == [2, 2, 2] and all(axis in (None, 3) for axis in axes[3:]):
+        return 2 if shape_of(call)[:1] == (1,) else None
+    given = [(arg, axis) for arg, axis in zip(call.args, axes, strict=True) if arg.checked_type != ABSENT]
+    is_of_text = axes[:3] == [0, 0, 0] and all(
+        axis == 0 or (axis is None and extent_from_end(arg, -4) == 1) for arg, axis in given[3:]
+    )
+    return 0 if is_of_text else None
+
+
+def token_append(_call: Call, axes: Sequence[int | None]) -> BatchAxis:
+    """Texts or heads are items of the past and of what is new; first positions are of texts."""
+    if axes[0] != axes[1] or axes[0] == 2:
+        return None
+    return axes[0] if len(axes) < 3 or axes[2] == axes[0] == 0 else None
+
+
+def token_positions(_call: Call, axes: Sequence[int | None]) -> BatchAxis:
+    """Texts are items of what is counted, and of the tokens, or there is one text."""
+    return 0 if axes[0] == 0 and axes[1] in (0, None) else None
+
+
+def token_pool(call: Call, axes: Sequence[int | None]) -> BatchAxis:
+    """The axis of the tokens goes, unless it is kept; items are in another one, as texts are."""
+    (axis,), pooled = axes, attribute_axis(call, 0, rank_of(call))
+    if axis is None or axis == pooled:
+        return None
+    return axis if call.attrs["keepdims"] else axis - (pooled < axis)
 
 
 def rotary_embedding(call: Call, axes: Sequence[int | None]) -> BatchAxis:
-    """Positions are of the item, and the tables of cosines and sines are not; or there are no positions."""
+    """Items are texts or tokens. Positions are of the item, and the tables of cosines and sines are not.
+
+    Without positions the cosines and sines are of the item.
+    """
     given = [axes[at] for at in range(len(axes)) if has_argument(call, at)]
-    expected = [0, None, None, 0] if has_argument(call, 3) else [0, 0, 0]
-    return 0 if given == expected else None
+    has_positions, tokens = has_argument(call, 3), rank_of(call) - 2
+    for axis, of_positions in ((0, 0), (tokens, 1)):
+        expected = [None, None, of_positions] if has_positions else [of_positions] * 2
+        if given == [axis, *expected]:
+            return axis
+    return None
 
 
 def grid_sample(_call: Call, axes: Sequence[int | None]) -> BatchAxis:

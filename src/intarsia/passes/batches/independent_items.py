@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from intarsia.ir import (
@@ -24,6 +25,7 @@ from intarsia.op.known_value import known_value
 from intarsia.op.purity import is_random
 from intarsia.passes.batches.item_axes import ITEMS, BatchAxis
 from intarsia.passes.batches.item_rules import item_rule
+from intarsia.passes.batches.provided_items import is_provided_for, provided_axis
 
 SHAPE_ARGUMENTS: Final[Mapping[str, tuple[int, ...]]] = {
     "ConstantOfShape": (0,),
@@ -39,8 +41,8 @@ def independence_obstacle(
     function: Function,
     carrying: Mapping[str, int],
     *,
-    any_axis: bool = False,
-    constant: Collection[Expr] = (),
+    accepts: Callable[[Expr, BatchAxis], bool] | None = None,
+    examined: Mapping[Expr, int | None] = MappingProxyType({}),
 ) -> str | None:
     """Return why a program mixes the items of its batch; None if it computes each by itself.
 
@@ -49,28 +51,30 @@ def independence_obstacle(
     Args:
         function: Typed program of static shapes for a batch of `ITEMS` items.
         carrying: The axis of the batch by the name of the parameters that have it.
-        constant: Expressions that are examined already: as values they are the same for any number of items.
-        any_axis: Whether results may have it in an axis behind axes of extent 1; else it is the first axis.
+        examined: Axes of expressions that are examined already: None for what is the same for all items.
+        accepts: Function from a result and its axis to whether that may be so; without it, it has to be the
+            first.
     """
     axes: dict[Expr, BatchAxis] = {}
     for expr in post_order(function):
-        if expr in constant:
-            axes[expr] = None
+        if expr in examined or (expr is function.body and isinstance(expr, Tuple)):
+            axes[expr] = examined.get(expr)
             continue
         reason = _examine(expr, carrying, axes)
         if reason is not None:
             return reason
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     for result in results:
-        if not _is_outermost(result, axes[result], any_axis=any_axis):
+        axis = axes[result]
+        if axis not in {0, (0,)} and (accepts is None or not accepts(result, axis)):
             return f"a result, {expression_name(result)}, does not have the items in its first axis"
     return None
 
 
-def _is_outermost(result: Expr, axis: BatchAxis, *, any_axis: bool) -> bool:
-    """Return whether the items of a result lie one behind another."""
-    if not any_axis or not isinstance(axis, int):
-        return axis in {0, (0,)}
+def is_behind_units(result: Expr, axis: BatchAxis) -> bool:
+    """Return whether the items of a result lie one behind another: only axes of extent 1 are in front."""
+    if not isinstance(axis, int):
+        return axis == (0,)
     (shape,) = _shapes(result.checked_type)
     return shape is not None and all(extent == 1 for extent in shape[:axis])
 
@@ -115,6 +119,9 @@ def _examine_call(call: Call, axes: dict[Expr, BatchAxis]) -> str | None:
     of_args = [axes[arg] for arg in call.args]
     if all(axis is None for axis in of_args) and not any(map(_has_items, _shapes(call.checked_type))):
         return None
+    if is_provided_for(call, of_args):
+        axes[call] = provided_axis(call, of_args)
+        return _misplaced(call, expression_name(call), axes[call])
     rule = item_rule(op)
     plain = [axis if isinstance(axis, int) else None for axis in of_args]
     axis = None if rule is None or plain != of_args else rule(call, plain)

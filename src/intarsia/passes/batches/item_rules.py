@@ -11,7 +11,10 @@ from intarsia.op.operator_definition import definition_of
 from intarsia.op.operator_facts import LayoutKind
 from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN, ML_DOMAIN
+from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
+from intarsia.op.token_pool_op import POOL_OF_TOKENS
+from intarsia.op.token_positions_op import COUNTED_POSITIONS
 from intarsia.passes.batches import computing_items, moving_items
 from intarsia.passes.batches.item_axes import ItemRule
 
@@ -20,8 +23,8 @@ def item_rule(op: Op) -> ItemRule | None:
     """Return the rule for an operator; None if it mixes items, or nothing is known of it."""
     if op.domain == ML_DOMAIN:
         return _OF_ML.get(op.name)
-    if op.domain == INTARSIA_DOMAIN and op.name == ATTENTION_OF_TOKENS:
-        return computing_items.token_attention
+    if op.domain == INTARSIA_DOMAIN and op.name in _AMONG_TOKENS:
+        return _AMONG_TOKENS[op.name]
     if op.domain:
         definition = definition_of(op.domain, op.name)
         return None if definition is None or not definition.batched else computing_items.rows
@@ -80,6 +83,15 @@ _BY_NAME: Final[Mapping[str, ItemRule]] = MappingProxyType(
     }
 )
 """Operators of which `LayoutKind` does not say enough."""
+_AMONG_TOKENS: Final[Mapping[str, ItemRule]] = MappingProxyType(
+    {
+        APPENDED_TOKENS: computing_items.token_append,
+        ATTENTION_OF_TOKENS: computing_items.token_attention,
+        COUNTED_POSITIONS: computing_items.token_positions,
+        POOL_OF_TOKENS: computing_items.token_pool,
+    }
+)
+"""Operators among the tokens of texts."""
 _OF_ML: Final[Mapping[str, ItemRule]] = MappingProxyType(
     {
         "ArrayFeatureExtractor": moving_items.feature_extractor,

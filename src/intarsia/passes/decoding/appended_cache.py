@@ -32,7 +32,7 @@ def with_appended_cache(function: Function) -> Function:
     scattered = {
         node: past
         for node in post_order(function)
-        if isinstance(node, Call) and (past := _past(node)) is not None
+        if isinstance(node, Call) and (past := scattered_past(node)) is not None
     }
     if not scattered:
         return function
@@ -49,7 +49,7 @@ def with_appended_cache(function: Function) -> Function:
     return rewrite_original(function, rule)
 
 
-def _past(node: Call) -> Var | None:
+def scattered_past(node: Call) -> Var | None:
     """Return the parameter into which new tokens are written, with room behind it; None for other nodes."""
     if operator_name(node) != "TensorScatter" or len(node.args) < 3:
         return None

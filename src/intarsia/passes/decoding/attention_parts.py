@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import sqrt
 from typing import Final
 
@@ -18,15 +18,19 @@ from intarsia.ir import (
     TensorType,
     Tuple,
     TupleGetItem,
+    TupleType,
     post_order,
 )
 from intarsia.op import call, rewrite_typed
+from intarsia.op.call import absent
 from intarsia.passes.decoding.split_products import ints, size_of
 from intarsia.passes.rules.rewrite_original import rewrite_original
 from intarsia.passes.rules.tensor_facts import dims_of, dtype_of, int_attr, operator_name, static_shape_of
 
 _REARRANGEMENTS: Final = frozenset({"Unsqueeze", "Expand", "Reshape", "Transpose", "Identity"})
-_DEFAULTS: Final = (
+_RESULTS: Final = 3
+"""Number of results of Attention with a past: the result, keys and values; the fourth are its scores."""
+PLAIN_ATTRIBUTES: Final = (
     ("softcap", 0.0),
     ("left_window_size", -1),
     ("right_window_size", -1),
@@ -38,11 +42,28 @@ _DEFAULTS: Final = (
 def with_attention_parts(function: Function) -> Function:
     """Return the function with parts in place of each Attention with a past; the same if there is none."""
 
+    def in_parts(attention: Call) -> Expr:
+        parts = _attention_parts(attention)
+        return attention if parts is None else Tuple(parts)
+
+    return _with_attention(function, in_parts)
+
+
+def with_attention_to_joined(function: Function) -> Function:
+    """Return the function whose Attention operators have heads as an axis, and no past of their own.
+
+    Keys and values of the past are joined with new ones before; a causal mask with a past is an argument.
+    """
+    return _with_attention(function, _to_joined)
+
+
+def _with_attention(function: Function, convert: Callable[[Call], Expr]) -> Function:
+    """Return the function with another form of each Attention; results of tuples are read directly."""
+
     def rule(expr: Expr) -> Expr:
         match expr:
             case Call() if operator_name(expr) == "Attention":
-                parts = _attention_parts(expr)
-                return expr if parts is None else Tuple(parts)
+                return convert(expr)
             case TupleGetItem(tuple_value=Tuple(fields=fields), index=index) if index < len(fields):
                 return fields[index]
             case _:
@@ -51,6 +72,53 @@ def with_attention_parts(function: Function) -> Function:
     after = rewrite_typed(function, rule)
     assert isinstance(after, Function)
     return after
+
+
+def _to_joined(attention: Call) -> Expr:
+    """Return an Attention in the form of `with_attention_to_joined`, itself if it has another form."""
+    args = [arg if arg.checked_type != ABSENT else None for arg in attention.args]
+    args += [None] * (7 - len(args))
+    query, key, value, mask, past_key, past_value, lengths = args
+    if query is None or key is None or value is None or (past_key is None) != (past_value is None):
+        return attention
+    if lengths is not None or any(
+        attention.attrs.get(name, default) != default for name, default in PLAIN_ATTRIBUTES
+    ):
+        return attention
+    has_heads, type_ = len(dims_of(query) or ()) == 4, attention.checked_type
+    results = len(type_.fields) if isinstance(type_, TupleType) else 1
+    if results > (_RESULTS if past_key is not None else 1) or (past_key is None and has_heads):
+        return attention
+    is_causal = int_attr(attention.attrs, "is_causal", 0)
+    if not has_heads:
+        heads, shared = (int_attr(attention.attrs, name, 0) for name in ("q_num_heads", "kv_num_heads"))
+        query, key, value = _heads(query, heads), _heads(key, shared), _heads(value, shared)
+    states: tuple[Expr, ...] = ()
+    if past_key is not None and past_value is not None:
+        key, value = call("Concat", past_key, key, axis=2), call("Concat", past_value, value, axis=2)
+        states = key, value
+        if is_causal:
+            mask, is_causal = _with_causal(mask, _causal(query, past_key), query), 0
+    size, given = (dims_of(query) or (None,))[-1], attention.attrs.get("scale")
+    if not isinstance(given, float) and not isinstance(size, int):
+        return attention
+    scale = given if isinstance(given, float) else 1 / sqrt(size if isinstance(size, int) else 1)
+    joined = call("Attention", query, key, value, mask or absent(), is_causal=is_causal, scale=scale)
+    result = (
+        joined if has_heads else call("Reshape", call("Transpose", joined, perm=(0, 2, 1, 3)), ints(0, 0, -1))
+    )
+    return Tuple((result, *states)) if isinstance(type_, TupleType) else result
+
+
+def _with_causal(mask: Expr | None, visible: Expr, query: Expr) -> Expr:
+    """Return a mask of Attention that hides later keys as well."""
+    if mask is None:
+        return visible
+    if dtype_of(mask) is DType.BOOL:
+        return call("And", mask, visible)
+    dtype = dtype_of(query)
+    assert dtype is not None
+    return call("Where", visible, mask, Constant(np.array(-np.inf, dtype.numpy)))
 
 
 def with_joined_attention(
@@ -88,7 +156,7 @@ def with_joined_attention(
 def _is_plain(attention: Call) -> bool:
     """Whether it has one result, no past, and only a mask that decides what is visible."""
     others = [arg for arg in attention.args[4:] if arg.checked_type != ABSENT]
-    has_other_form = any(attention.attrs.get(name, default) != default for name, default in _DEFAULTS)
+    has_other_form = any(attention.attrs.get(name, default) != default for name, default in PLAIN_ATTRIBUTES)
     is_causal = int_attr(attention.attrs, "is_causal", 0)
     return not (others or has_other_form or is_causal) and isinstance(attention.checked_type, TensorType)
 
@@ -105,7 +173,7 @@ def _attention_parts(attention: Call) -> tuple[Expr, Expr, Expr] | None:
     if query is None or key is None or value is None or past_key is None or past_value is None:
         return None
     if lengths is not None or any(
-        attention.attrs.get(name, default) != default for name, default in _DEFAULTS
+        attention.attrs.get(name, default) != default for name, default in PLAIN_ATTRIBUTES
     ):
         return None
     heads, shared = (int_attr(attention.attrs, name, 0) for name in ("q_num_heads", "kv_num_heads"))

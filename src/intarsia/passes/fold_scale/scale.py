@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 
 import numpy as np
 
 from intarsia.ir import Call, Constant, DType, Expr
 from intarsia.passes.rules.tensor_facts import Array, dims_of, dtype_of, keeps_shape, operator_name
+from intarsia.support.page_memory import allocate_pages
 
 FLOATS = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64})
 """Element types whose constants are multiplied at compile time, in float64, and rounded once."""
@@ -151,6 +152,13 @@ def _largest(data: Array) -> float:
 
 
 def scaled_constant(constant: Constant, factors: Array) -> Constant:
-    """A constant times factors, rounded once."""
+    """A constant times factors, computed in float64 and rounded once; no copy of it is in float64.
+
+    Args:
+        constant: The constant.
+        factors: Factors in float64.
+    """
     data = constant.data
-    return Constant((data.astype(np.float64) * factors).astype(data.dtype))
+    shape = np.broadcast_shapes(data.shape, factors.shape)
+    scaled = allocate_pages(prod(shape) * data.itemsize).view(data.dtype).reshape(shape)
+    return Constant(np.multiply(data, factors, out=scaled, dtype=np.float64, casting="unsafe"))

@@ -42,13 +42,13 @@ class LowerPrecision:
 
     Args:
         dtype: The narrow type, in place of float32.
-        kind: Treatment of an operator.
+        kind: Treatment of the operator of a call.
 
     Attributes:
         declined: Calls that keep float32 because of a constant that the type cannot hold; with that.
     """
 
-    def __init__(self, dtype: DType, kind: Callable[[Op], PrecisionKind]) -> None:
+    def __init__(self, dtype: DType, kind: Callable[[Call], PrecisionKind]) -> None:
         self.declined: dict[Call, Constant] = {}
         self._dtype, self._kind = dtype, kind
         self._done: dict[Expr, Expr] = {}
@@ -116,7 +116,7 @@ class LowerPrecision:
     def _lowered(self, call: Call) -> Expr | None:
         """The call on narrow values, if its operator is lowered or follows and everything fits."""
         assert isinstance(call.op, Op)
-        kind = self._kind(call.op)
+        kind = self._kind(call)
         if kind is PrecisionKind.KEEP or call.checked_type is None:
             return None
         positions = {i for i, arg in enumerate(call.args) if self._can_cast(call.op, i, arg)}

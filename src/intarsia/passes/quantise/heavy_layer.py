@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,23 +74,35 @@ def top_level(body: Expr) -> Iterator[Expr]:
     return post_order(body, stop=inner)
 
 
-def heavy_layers(nodes: Iterable[Expr]) -> tuple[HeavyLayer, ...]:
-    """Return the heavy layers among expressions in an executable order, annotated ones included."""
+def heavy_layers(
+    nodes: Iterable[Expr], dtypes: Collection[DType] = (DType.FLOAT32,)
+) -> tuple[HeavyLayer, ...]:
+    """Return the heavy layers among expressions in an executable order, annotated ones included.
+
+    Args:
+        nodes: The expressions.
+        dtypes: Element types of the layers; those that a pass has lowered still count with their type.
+    """
     layers: list[HeavyLayer] = []
     for node in nodes:
-        layer = _heavy_layer(node, len(layers))
+        layer = _heavy_layer(node, len(layers), dtypes)
         if layer is not None:
             layers.append(layer)
     return tuple(layers)
 
 
-def _heavy_layer(node: Expr, number: int) -> HeavyLayer | None:
+def layer_of(node: Expr) -> HeavyLayer | None:
+    """Return an expression as a heavy layer, with the number 0; None if it is none."""
+    return _heavy_layer(node, 0, (DType.FLOAT32,))
+
+
+def _heavy_layer(node: Expr, number: int, dtypes: Collection[DType]) -> HeavyLayer | None:
     if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.domain or len(node.args) < 2:
         return None
     weight = annotated_value(node.args[1])
-    if not isinstance(weight, Constant) or not is_float32(weight) or not weight.data.size:
+    if not isinstance(weight, Constant) or not _is_of(weight, dtypes) or not weight.data.size:
         return None
-    if isinstance(annotated_value(node.args[0]), Constant | If) or not is_float32(node.args[0]):
+    if isinstance(annotated_value(node.args[0]), Constant | If) or not _is_of(node.args[0], dtypes):
         return None
     match node.op.name:
         case "Conv" if node.attrs.get("auto_pad", "NOTSET") in ("", "NOTSET"):
@@ -123,4 +135,8 @@ def is_annotation(value: Expr) -> bool:
 
 def is_float32(value: Expr) -> bool:
     """Whether a value is a tensor of float32."""
-    return isinstance(value.checked_type, TensorType) and value.checked_type.dtype is DType.FLOAT32
+    return _is_of(value, (DType.FLOAT32,))
+
+
+def _is_of(value: Expr, dtypes: Collection[DType]) -> bool:
+    return isinstance(value.checked_type, TensorType) and value.checked_type.dtype in dtypes

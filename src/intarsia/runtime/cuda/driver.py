@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 from typing import Any, Final
 
+from intarsia.support.environment import CUDA_LIBRARY
 from intarsia.support.errors import ExecutionError, MissingToolchainError
+from intarsia.support.spoilt_process import spoil_process
 
 LIBRARY: Final = "libcuda.so.1"
 """Name of the driver's library on Linux."""
 _OUT_OF_MEMORY: Final = 2
+_LOST: Final = frozenset({214, 700, 702, 710, *range(714, 720)})
+"""Errors after which all later calls of the process fail: faults of kernels, hangs, and broken memory."""
 _PROTOTYPES: Final[dict[str, tuple[Any, ...]]] = {
     "cuInit": (ctypes.c_uint,),
     "cuDriverGetVersion": (ctypes.c_void_p,),
     "cuDeviceGetCount": (ctypes.c_void_p,),
     "cuDeviceGet": (ctypes.c_void_p, ctypes.c_int),
+    "cuDeviceTotalMem_v2": (ctypes.c_void_p, ctypes.c_int),
     "cuDeviceGetName": (ctypes.c_char_p, ctypes.c_int, ctypes.c_int),
     "cuDeviceGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
     "cuDevicePrimaryCtxRetain": (ctypes.c_void_p, ctypes.c_int),
@@ -23,6 +29,12 @@ _PROTOTYPES: Final[dict[str, tuple[Any, ...]]] = {
     "cuCtxSetCurrent": (ctypes.c_void_p,),
     "cuMemAlloc_v2": (ctypes.c_void_p, ctypes.c_size_t),
     "cuMemFree_v2": (ctypes.c_uint64,),
+    "cuMemHostAlloc": (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint),
+    "cuMemFreeHost": (ctypes.c_void_p,),
+    "cuMemcpyPeerAsync": (
+        *(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p),
+        *(ctypes.c_size_t, ctypes.c_void_p),
+    ),
     "cuMemcpyHtoDAsync_v2": (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
     "cuMemcpyDtoHAsync_v2": (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p),
     "cuMemcpyDtoDAsync_v2": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p),
@@ -32,6 +44,7 @@ _PROTOTYPES: Final[dict[str, tuple[Any, ...]]] = {
     ),
     "cuModuleUnload": (ctypes.c_void_p,),
     "cuModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
+    "cuFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
     "cuLaunchKernel": (
         *(ctypes.c_void_p, *(ctypes.c_uint,) * 7),
         *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
@@ -39,12 +52,28 @@ _PROTOTYPES: Final[dict[str, tuple[Any, ...]]] = {
     "cuStreamCreate": (ctypes.c_void_p, ctypes.c_uint),
     "cuStreamSynchronize": (ctypes.c_void_p,),
     "cuStreamDestroy_v2": (ctypes.c_void_p,),
+    "cuStreamBeginCapture_v2": (ctypes.c_void_p, ctypes.c_int),
+    "cuStreamEndCapture": (ctypes.c_void_p, ctypes.c_void_p),
+    "cuGraphInstantiateWithFlags": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulonglong),
+    "cuGraphLaunch": (ctypes.c_void_p, ctypes.c_void_p),
+    "cuGraphDestroy": (ctypes.c_void_p,),
+    "cuGraphExecDestroy": (ctypes.c_void_p,),
     "cuEventCreate": (ctypes.c_void_p, ctypes.c_uint),
     "cuEventRecord": (ctypes.c_void_p, ctypes.c_void_p),
     "cuEventSynchronize": (ctypes.c_void_p,),
     "cuEventElapsedTime": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "cuEventDestroy_v2": (ctypes.c_void_p,),
 }
+
+
+@dataclass(eq=False)
+class GpuLostError(ExecutionError):
+    """A kernel has faulted; this process cannot use the GPU any more."""
+
+
+def library_name() -> str:
+    """Return the name or path of the driver's library: that of the variable INTARSIA_LIBCUDA if it is set."""
+    return os.environ.get(CUDA_LIBRARY) or LIBRARY
 
 
 @dataclass(frozen=True)
@@ -58,21 +87,29 @@ class CudaDriver:
     library: ctypes.CDLL
 
     @classmethod
-    def load(cls, name: str = LIBRARY) -> CudaDriver:
+    def load(cls, name: str | None = None) -> CudaDriver:
         """Load and initialise the driver.
+
+        Args:
+            name: Name or path of the library; that of `library_name` if not given.
 
         Raises:
             MissingToolchainError: There is no driver, or no GPU.
         """
         try:
-            library = ctypes.CDLL(name)
+            library = ctypes.CDLL(name or library_name())
         except OSError as error:
             raise MissingToolchainError(
                 f"there is no NVIDIA driver here: {error}",
                 help="run this on a machine with an NVIDIA GPU and its driver",
             ) from error
         for function, arguments in _PROTOTYPES.items():
-            getattr(library, function).argtypes = arguments
+            symbol = getattr(library, function, None)
+            if symbol is None:
+                raise MissingToolchainError(
+                    f"the NVIDIA driver here is too old: it has no {function}", help="install a newer driver"
+                )
+            symbol.argtypes = arguments
         driver = cls(library)
         code = library.cuInit(0)
         if code or not driver.device_count():
@@ -85,11 +122,18 @@ class CudaDriver:
 
         Raises:
             MemoryError: The GPU has not as much memory.
+            GpuLostError: A kernel has faulted, now or before.
             ExecutionError: The function failed otherwise.
         """
         code = getattr(self.library, function)(*arguments)
         if code == _OUT_OF_MEMORY:
             raise MemoryError(f"{function}: {self.error_name(code)}")
+        if code in _LOST:
+            spoil_process()
+            raise GpuLostError(
+                f"the GPU is lost to this process: {function} returned {self.error_name(code)}",
+                help="a kernel has faulted; only another process can use the GPU again",
+            )
         if code:
             raise ExecutionError(f"the CUDA driver failed: {function} returned {self.error_name(code)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,7 +13,9 @@ _UNIT: Final = 512
 
 @dataclass(slots=True)
 class MemoryPool:
-    """Free and used blocks of one GPU.
+    """Free and used blocks of one stream of a GPU, for all threads.
+
+    A block that is given back may be used again at once: work of a stream is done in order.
 
     Attributes:
         allocate_block: Function that allocates a block of the given size in bytes and returns its address.
@@ -23,6 +26,8 @@ class MemoryPool:
     free_block: Callable[[int], None]
     _free: dict[int, list[int]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
+    # Re-entrant: the garbage collector may give blocks back while this thread takes one.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def allocate(self, size: int) -> int:
         """Return the address of a block of at least `size` bytes.
@@ -31,21 +36,32 @@ class MemoryPool:
             MemoryError: There is not enough memory, even without the free blocks.
         """
         size = max(1, -(-size // _UNIT)) * _UNIT
-        free = self._free.get(size)
-        address = free.pop() if free else self._allocate_new(size)
-        self._sizes[address] = size
-        return address
+        with self._lock:
+            free = self._free.get(size)
+            address = free.pop() if free else self._allocate_new(size)
+            self._sizes[address] = size
+            return address
 
     def free(self, address: int) -> None:
         """Give back a block of `allocate`, for the next one that needs its size."""
-        self._free.setdefault(self._sizes.pop(address), []).append(address)
+        with self._lock:
+            self._free.setdefault(self._sizes.pop(address), []).append(address)
 
     def trim(self) -> None:
         """Return all free blocks to the driver."""
-        for addresses in self._free.values():
-            for address in addresses:
+        with self._lock:
+            unused, self._free = self._free, {}
+            for addresses in unused.values():
+                for address in addresses:
+                    self.free_block(address)
+
+    def close(self) -> None:
+        """Return all blocks to the driver, those in use as well."""
+        with self._lock:
+            used, self._sizes = self._sizes, {}
+            for address in used:
                 self.free_block(address)
-        self._free.clear()
+            self.trim()
 
     def _allocate_new(self, size: int) -> int:
         try:

@@ -86,7 +86,11 @@ class Device(Protocol):
         """Release the memory and end the thread."""
 
 
-DEVICES: Registry[type[Device]] = Registry("device kind", group="intarsia.devices")
+DEVICES: Registry[type[Device]] = Registry(
+    "device kind",
+    group="intarsia.devices",
+    defaults={"cuda": "intarsia.runtime.cuda.cuda_device:CudaDevice"},
+)
 """Device classes by kind."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from intarsia.ir import Function
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.execution.driver import driver_object_code
+from intarsia.native.execution.item_kind import NUMBER_OF, ItemKind
 from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
 from intarsia.native.packing import Packing
 from intarsia.runtime.kernel import Array, KernelSource
@@ -20,10 +21,9 @@ from intarsia.support.errors import CompileError
 from intarsia.support.garbage_collection import pause_garbage_collection
 from intarsia.target import Target
 from intarsia.toolchain.native.arena import check_arena
-from intarsia.toolchain.native.batches.item_function import carrying_placeholders
 from intarsia.toolchain.native.caches import kernel_cache, schedule_folder
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
-from intarsia.toolchain.native.plan import planned_region
+from intarsia.toolchain.native.plan import PlannedRegion, planned_region
 from intarsia.toolchain.native.region import (
     Argument,
     ArgumentKind,
@@ -37,17 +37,13 @@ from intarsia.toolchain.native.source_context import source_context
 
 if TYPE_CHECKING:
     from intarsia.native.schedule import ScheduleLog
+    from intarsia.toolchain.native.batches.item_plan import ItemPlan
 
 _Kernel: TypeAlias = tuple[ComputeDAG, int]
 """A computation, and the number of threads that it is compiled for."""
 
 
-def build_region(
-    source: KernelSource,
-    carrying: Sequence[bool] | None = None,
-    program: Function | None = None,
-    tables: Sequence[Array] = (),
-) -> NativeRegion:
+def build_region(source: KernelSource, program: Function | None = None) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
 
     Where the schedule log of the target is missing, as for an artifact from another machine, all kernels
@@ -56,35 +52,59 @@ def build_region(
 
     Args:
         source: Source of static shapes.
-        carrying: For a region that is to run any number of items, for each parameter whether it has each
-            item; the source is that of one item. The first constant is the number of items, 1.
-        program: Program that is compiled, of static shapes; that of the source if not given.
-        tables: Values of the program's last parameters, which have each item: constants of the region.
+        program: Its program; default: it is read from the source.
 
     Raises:
         CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
             machine's memory, or llvmlite does not load.
     """
     with pause_garbage_collection():  # programs and loops are trees, which reference counting frees
-        return _built(source, carrying, program, tables)
+        return _built(source, planned_region(source, program=program), None, ())
+
+
+def build_item_region(
+    source: KernelSource,
+    kinds: Sequence[ItemKind | None],
+    program: Function | None = None,
+    tables: Sequence[Array] = (),
+    results: Sequence[ItemKind] | None = None,
+) -> tuple[NativeRegion, int]:
+    """Compile a source as `build_region`, for any number of items.
+
+    Returns the region for one item, and the offset in its arena from which on values have an item for each
+    key. The first constants are the numbers of items, 1, of each `ItemKind`.
+
+    Args:
+        source: Source; of static shapes, those of one item, if there is no other program.
+        kinds: Kind of the items of each parameter; None if it has none.
+        program: Program that is compiled, of static shapes; that of the source if not given.
+        tables: Values of the program's last parameters, which have items: constants of the region.
+        results: Kind of the items of each result; tokens if not given.
+
+    Raises:
+        CompileError: As `build_region`, or kernels for any number of items cannot do what the program needs.
+    """
+    from intarsia.toolchain.native.batches.item_plan import item_plan
+
+    with pause_garbage_collection():
+        planned = planned_region(source, in_place=False, program=program)
+        items = item_plan(planned, kinds, len(tables), results)
+        return _built(source, planned, items, tables), items.long_begin
 
 
 def _built(
-    source: KernelSource,
-    carrying: Sequence[bool] | None,
-    program: Function | None,
-    tables: Sequence[Array],
+    source: KernelSource, planned: PlannedRegion, items: ItemPlan | None, tables: Sequence[Array]
 ) -> NativeRegion:
     try:
         log = load_schedule_log(Target(source.target))
     except CompileError:
         log = None
-    planned = planned_region(source, in_place=carrying is None, program=program)
-    isa, threads, plan = planned.isa, planned.threads, planned.plan
+    isa, threads = planned.isa, planned.threads
+    plan = planned.plan if items is None else items.plan
     check_arena(plan.arena_bytes)
     products = {kernel.dag: kernel.product for kernel in plan.kernels if kernel.product is not None}
     cache, context = kernel_cache(), source_context(source)
-    repeated = None if carrying is None else carrying_placeholders(planned, carrying, len(tables))
+    repeated = None if items is None else items.carrying
     compiled: dict[_Kernel, CompiledDag] = {}
     for count in dict.fromkeys(kernel.threads or threads for kernel in plan.kernels):
         dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
@@ -93,7 +113,7 @@ def _built(
     weights = weights_by_memory(source.weights)
     params = plan.params[: len(plan.params) - len(tables)]
     values = dict(zip(plan.params[len(params) :], tables, strict=True))
-    build = RegionBuild(plan, threads, compiled, weights, values, has_items=carrying is not None)
+    build = RegionBuild(plan, threads, compiled, weights, values, items)
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
     return NativeRegion(
@@ -118,10 +138,12 @@ def load_schedule_log(target: Target) -> ScheduleLog | None:
     Raises:
         CompileError: It is not there, or damaged.
     """
+    digest = target.option("schedules")
+    if digest is None:
+        return None
     from intarsia.native.schedule import ScheduleLog
 
-    digest = target.option("schedules")
-    return None if digest is None else ScheduleLog.load(schedule_folder(), str(digest))
+    return ScheduleLog.load(schedule_folder(), str(digest))
 
 
 @dataclass(eq=False)
@@ -134,7 +156,7 @@ class RegionBuild:
         compiled: Its kernels.
         weights: Names of the source's weights by where their elements are.
         tables: Values of parameters that the caller does not pass, by their numbers.
-        has_items: Whether kernels run any number of items, their last argument and the first constant.
+        items: For kernels of any number of items, which numbers each is given; they are the first constants.
     """
 
     plan: RegionPlan
@@ -142,15 +164,17 @@ class RegionBuild:
     compiled: Mapping[_Kernel, CompiledDag]
     weights: Mapping[tuple[int, int], str]
     tables: Mapping[int, Array] = field(default_factory=dict)
-    has_items: bool = False
+    items: ItemPlan | None = None
     _constants: dict[tuple[int, int, str, Packing | None], tuple[int, RegionConstant]] = field(
         default_factory=dict
     )
-    _items: Argument = field(init=False)
+    _numbers: Sequence[Array] = ()
 
     def __post_init__(self) -> None:
-        if self.has_items:
-            self._items = self.constant(np.ones((), np.int64), None)
+        if self.items is not None:
+            self._numbers = [np.ones((), np.int64) for _ in NUMBER_OF]
+            for number in self._numbers:
+                self.constant(number, None)
 
     @cached_property
     def _positions(self) -> Mapping[_Kernel, int]:
@@ -176,7 +200,8 @@ class RegionBuild:
             for name in compiled.reads
         ]
         written = [self.argument(value) for value in kernel.outputs]
-        items = (self._items,) if self.has_items else ()
+        numbers = () if self.items is None else self.items.numbers[kernel]
+        items = (self.constant(self._numbers[number], None) for number in numbers)
         return RegionCall(
             self._positions[key],
             (*given, *written, *items),

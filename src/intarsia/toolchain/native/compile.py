@@ -16,12 +16,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from intarsia.native.compile_kernel import SYMBOL
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
-from intarsia.native.object_code.kernel_cache import CachedKernel, KernelCache, kernel_key
-from intarsia.native.sizes import ITEMS
+from intarsia.native.object_code.kernel_cache import SYMBOL, CachedKernel, KernelCache, kernel_key
 from intarsia.support.digest import digest_text
 from intarsia.toolchain.native.generate_kernel import KernelGenerator
 from intarsia.toolchain.native.helper_processes import Row, count_helpers, helper_processes
@@ -79,7 +77,7 @@ def compile_dags(
         products: Calls of a library that compute DAGs in place of loops.
         context: Context of the passes on loops; default: that of this thread.
         carrying: For kernels of any number of items, the names of the placeholders that have each item. DAGs
-            are for one item; the last parameter of the kernels is the number of items.
+            are for one item; the last parameters of the kernels are numbers of items.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -99,8 +97,7 @@ def compile_dags(
             kept[key] = cached
     for dag, made in _generated(missing, generator, products, context):
         kept[keys[dag]] = cache.get_or_build(keys[dag], made) if is_cached else made()
-    extra = () if carrying is None else (ITEMS,)
-    return {dag: _compiled(dag, kept[key], extra) for dag, key in keys.items()}
+    return {dag: _compiled(dag, kept[key]) for dag, key in keys.items()}
 
 
 def _generated(
@@ -123,12 +120,9 @@ def _generated(
         for dag, product in products.items():
             if dag in missing:
                 waiting[dag] = emitter.submit(generator.prepare_call(dag, product))
-        while row:
-            try:
-                dag, carrying = row.popleft()
-            except IndexError:  # a helper was faster
-                break
-            waiting[dag] = emitter.submit(generator.prepare(dag, carrying, context))
+        while (task := row.popleft() if row else others.take_back()) is not None:
+            waiting[task[0]] = emitter.submit(generator.prepare(*task, context))
+            others.attend()
         received = others.finish()
         for dag, carrying in missing.items():
             if dag not in received and dag not in waiting:  # its helper failed
@@ -162,12 +156,14 @@ def _key(
     return kernel_key(source, generator.isa, generator.options)
 
 
-def _compiled(dag: ComputeDAG, kept: CachedKernel, extra: tuple[str, ...]) -> CompiledDag:
-    """A kernel with the names of a DAG, and of the parameters behind its outputs."""
+def _compiled(dag: ComputeDAG, kept: CachedKernel) -> CompiledDag:
+    """A kernel with the names of a DAG; parameters behind its outputs are numbers of items."""
     facts = json.loads(kept.facts)
     given = [tensor.op.name for tensor in dag.placeholders]
     reads = tuple(given[position] for position in facts["reads"])
-    names = (*reads, *(tensor.buffer.name for tensor in dag.outputs), *extra)
+    named = (*reads, *(tensor.buffer.name for tensor in dag.outputs))
+    numbers = len(facts["parameters"]) - len(named)
+    names = (*named, *(f"number of items {position}" for position in range(numbers)))
     parameters = tuple(
         replace(parameter_of(record), name=name)
         for name, record in zip(names, facts["parameters"], strict=True)

@@ -9,16 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
-from intarsia.native.compile_kernel import CompiledKernel, compile_kernel, compile_product
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import CodegenOptions
 from intarsia.native.object_code.kernel_cache import CachedKernel
-from intarsia.toolchain.native.batches.item_function import item_function
 from intarsia.toolchain.native.record import packing_record, parameter_record
 from intarsia.transform import PassContext
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what makes loops takes a tenth of a second to import, and is needed for new kernels only
+    from intarsia.native.compile_kernel import CompiledKernel
     from intarsia.native.graph.library_product import LibraryProduct
     from intarsia.native.schedule import ScheduledDag, ScheduleLog
 
@@ -62,10 +61,12 @@ class KernelGenerator:
             return passes(IRModule({GlobalVar(_NAME): function}), context).prim_func(_NAME)
 
         def lowered(chosen: ScheduledDag) -> PrimFunc:
-            return finished(chosen.lowered(isa.caches))
+            return finished(chosen.lowered(isa.caches, isa.vector_bytes))
 
         state = None if self.log is None else self.log.lookup(dag)
         if carrying is not None:
+            from intarsia.toolchain.native.batches.item_function import item_function
+
             item = item_function(dag, carrying, state, isa, self.threads, lowered, finished)
             facts = {**_dag_facts(dag, item.schedule), "shapes": item.shapes}
             return partial(self._generate, item.function, facts)
@@ -76,6 +77,8 @@ class KernelGenerator:
         """Return what generates a kernel that calls a library: it reads all placeholders as they are."""
 
         def generate() -> CachedKernel:
+            from intarsia.native.compile_kernel import compile_product
+
             shapes = [tensor.shape for tensor in (*dag.placeholders, *dag.outputs)]
             facts = {
                 "reads": list(range(len(dag.placeholders))),
@@ -87,6 +90,8 @@ class KernelGenerator:
         return generate
 
     def _generate(self, function: PrimFunc, facts: Mapping[str, Any]) -> CachedKernel:
+        from intarsia.native.compile_kernel import compile_kernel
+
         return _cached_kernel(compile_kernel(function, self.isa, self.options), facts)
 
 

@@ -78,6 +78,16 @@ class NativeKernel:
             region.checks or region.counted or region.copies or self._table.is_checked
         ) and self._table.slots == len(self._ports)
 
+    def of_region(self, region: NativeRegion) -> NativeKernel:
+        """Return a kernel with the same calls whose parameters and results are those of another region."""
+        self._open_region()
+        kernel = copy.copy(self)
+        kernel._region = region
+        kernel._ports = (*region.params, *region.results)
+        kernel._bound = tuple(BoundMemory() for _ in kernel._ports)
+        kernel._addresses = [0] * len(kernel._ports)
+        return kernel
+
     @property
     def named_architecture(self) -> str | None:
         """As `CrossCompiledKernel.named_architecture`."""

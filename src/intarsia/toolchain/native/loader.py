@@ -66,23 +66,36 @@ class NativeLoader:
             MissingToolchainError: The source must be compiled, and the compiler or llvmlite is missing here.
         """
         from intarsia.native.object_code.process_symbols import ForbiddenSymbolError
+
+        try:
+            return self.load_compiled(source, blob)
+        except ForbiddenSymbolError:  # no damage, but a forged file
+            raise
+        except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
+            return self.compile_source(source)
+
+    def load_compiled(self, source: KernelSource, blob: memoryview) -> Kernel:
+        """Load a kernel from its compiled form, whose constants are not copied.
+
+        Raises:
+            ArtifactError: It is damaged, of another version, or for another CPU.
+        """
         from intarsia.toolchain.native.batches.batched_blob import is_batched_blob, read_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
         from intarsia.toolchain.native.batches.item_kernel import ItemKernel
         from intarsia.toolchain.native.batches.item_region import is_item_blob, read_item_blob
         from intarsia.toolchain.native.blob import read_blob
+        from intarsia.toolchain.native.images.image_kernel import ImageKernel
+        from intarsia.toolchain.native.images.image_region import is_image_blob, read_image_blob
         from intarsia.toolchain.native.kernel import NativeKernel
 
-        try:
-            if is_batched_blob(blob):
-                return BatchedKernel(source, read_batched_blob(blob, source.weights), self.describe_calls)
-            if is_item_blob(blob):
-                return ItemKernel(source, read_item_blob(blob, source.weights), self.describe_calls)
-            return NativeKernel(source, read_blob(blob, source.weights), self.describe_calls)
-        except ForbiddenSymbolError:  # no damage, but a forged file
-            raise
-        except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
-            return self.compile_source(source)
+        if is_batched_blob(blob):
+            return BatchedKernel(source, read_batched_blob(blob, source.weights), self.describe_calls)
+        if is_item_blob(blob):
+            return ItemKernel(source, read_item_blob(blob, source.weights), self.describe_calls)
+        if is_image_blob(blob):
+            return ImageKernel(source, read_image_blob(blob, source.weights), self.describe_calls)
+        return NativeKernel(source, read_blob(blob, source.weights), self.describe_calls)
 
     def compile_source(self, source: KernelSource) -> Kernel:
         """Refuse to compile a source: the compiler is not part of this class.

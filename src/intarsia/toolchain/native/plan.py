@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
-from intarsia.ir import Call, DType, Function, post_order
+from intarsia.ir import Call, DType, Function, Op, TensorType, post_order
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.graph import (
     ConvolutionAlgorithms,
@@ -16,6 +17,7 @@ from intarsia.native.graph import (
     plan_region,
 )
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
+from intarsia.native.graph.plan_region import weight_bytes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.machine.named_cpus import named_cpu
 from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
@@ -59,6 +61,43 @@ class PlannedRegion:
     checks: tuple[IndexCheck, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What the target of a source says about its kernels.
+
+    Attributes:
+        isa: Instruction set of the kernels.
+        options: LLVM options for their code.
+        threads: Number of threads that run them.
+    """
+
+    isa: Isa
+    options: CodegenOptions
+    threads: int
+
+    @property
+    def lanes(self) -> int:
+        """Number of channels of a block of float32."""
+        return self.isa.vector_bytes // DType.FLOAT32.numpy.itemsize
+
+
+def plan_settings(source: KernelSource) -> PlanSettings:
+    """Return what the target of a source says about its kernels.
+
+    Raises:
+        CompileError: It switches optimisations off, or names a CPU that is not known.
+    """
+    target = Target(source.target)
+    if target.option("optimize", 1) == 0:
+        raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
+    options = CodegenOptions(
+        IrPasses(target.option("llvm_passes", "none")),
+        target.option("llvm_level", DEFAULT_OPTIONS.level),
+        target.option("prefetch", True),
+    )
+    return PlanSettings(_isa(target), options, _threads(target))
+
+
 def planned_region(
     source: KernelSource, *, in_place: bool = True, program: Function | None = None
 ) -> PlannedRegion:
@@ -72,22 +111,17 @@ def planned_region(
     Raises:
         CompileError: An operator has no native kernel, or a shape is not known.
     """
-    target = Target(source.target)
-    if target.option("optimize", 1) == 0:
-        raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
-    threads = _threads(target)
-    options = CodegenOptions(
-        IrPasses(target.option("llvm_passes", "none")),
-        target.option("llvm_level", DEFAULT_OPTIONS.level),
-        target.option("prefetch", True),
-    )
-    isa = _isa(target)
+    target, settings = Target(source.target), plan_settings(source)
+    isa, threads = settings.isa, settings.threads
     function = source_function(source) if program is None else program
     checks: tuple[IndexCheck, ...] = ()
     if target.option("checked", False):
         function, checks = with_index_checks(function)
     _refuse_recurrent(function)
-    function, counted = with_counted_results(simplified(function, source_context(source)))
+    _refuse_uneven_reshapes(function)  # before rules that trust them drop some
+    function = simplified(function, source_context(source))
+    _refuse_uneven_reshapes(function)  # those of shapes that are computed
+    function, counted = with_counted_results(function)
     try:
         plan = plan_region(function, isa, _plan_options(target, threads, in_place))
     except CompileError as error:
@@ -96,7 +130,7 @@ def planned_region(
             refusal.add_note(note)
         raise refusal from error
     names = tuple(param.name for param in function.params)
-    return PlannedRegion(isa, options, threads, names, plan, counted, checks)
+    return PlannedRegion(isa, settings.options, threads, names, plan, counted, checks)
 
 
 def _refuse_recurrent(function: Function) -> None:
@@ -111,6 +145,30 @@ def _refuse_recurrent(function: Function) -> None:
             if reason is not None:
                 with named_node(expr):
                     raise CompileError(f"native cannot compile this: {reason}")
+
+
+def _refuse_uneven_reshapes(function: Function) -> None:
+    """Refuse calls of Reshape to a shape of another size: a kernel would read the first elements, or beyond.
+
+    Exporters that fix the sizes of one example write such calls, which no other sizes fit.
+
+    Raises:
+        CompileError: There is one; the message has both shapes.
+    """
+    for expr in post_order(function.body):
+        if not (isinstance(expr, Call) and isinstance(expr.op, Op) and str(expr.op) == "Reshape"):
+            continue
+        given, result = expr.args[0].checked_type, expr.checked_type
+        if not (isinstance(given, TensorType) and isinstance(result, TensorType)):
+            continue
+        if not (given.is_static and result.is_static):
+            continue
+        if prod(given.static_shape) != prod(result.static_shape):
+            with named_node(expr):
+                raise CompileError(
+                    f"native cannot compile this: {given.static_shape} cannot be reshaped to "
+                    f"{result.static_shape}, which has another number of elements"
+                )
 
 
 def _plan_options(target: Target, threads: int, in_place: bool) -> PlanOptions:
@@ -152,9 +210,9 @@ def _libraries(target: Target) -> LibraryUse:
     return use if use.library and library_trouble(use.library) is None else NO_LIBRARY
 
 
-def costs_of(target: Target) -> RelativeCosts:
-    """Return the costs of this machine by which the algorithms of a target's kernels are estimated."""
-    return relative_costs(_isa(target), _threads(target))
+def costs_of(target: Target, function: Function) -> RelativeCosts:
+    """Return the costs of this machine by which the algorithms of a function's kernels are estimated."""
+    return relative_costs(_isa(target), _threads(target), weight_bytes(function))
 
 
 def _threads(target: Target) -> int:

@@ -80,7 +80,9 @@ def _check_argument(region: NativeRegion, argument: Argument, parameter: ArrayPa
                 raise _damaged("an argument is outside the arena, or not aligned in it")
         case ArgumentKind.CONSTANT:
             array = region.constants[_within(number, region.constants)].array
-            if parameter.is_written or (array.nbytes, array.dtype) != (size, parameter.dtype):
+            # A table has an item for each token, of which the parameter says the shape.
+            is_whole = array.nbytes == size or (size > 0 and array.nbytes % size == 0 < array.nbytes)
+            if parameter.is_written or not is_whole or array.dtype != parameter.dtype:
                 raise _damaged("a constant does not fit the parameter that reads it")
         case ArgumentKind.SLOT:
             ports = (*region.params, *region.results)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from intarsia.ir import Call, Function, IRModule, Op, TensorType, dim_ranges
+from intarsia.ir import Call, Function, IRModule, Op, TensorType, dim_ranges, post_order
 from intarsia.native.machine.isa import Isa
 from intarsia.runtime.kernel import Kernel, KernelSource
+from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.target import Target
+from intarsia.target.device_type import DeviceType
 from intarsia.toolchain.native.loader import NativeLoader
-from intarsia.toolchain.package import package_availability, require
+from intarsia.toolchain.package import package_availability, require, require_on
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
+from intarsia.transform import PassContext
 
 if TYPE_CHECKING:
     from intarsia.op.pattern_table import PatternTable
@@ -40,6 +43,15 @@ class Native(NativeLoader):
         """
         found = package_availability("llvmlite", "pip install 'intarsia[native]'")
         return found if isinstance(found, Unavailable) else self.loading_availability()
+
+    def availability_on(self, kind: str) -> Available | Unavailable:
+        """As `RunsOnDevices.availability_on`: GPUs need a driver and nothing else."""
+        from intarsia.runtime.cuda.gpu_facts import gpus_here
+
+        available = self.availability()
+        if isinstance(available, Unavailable) or kind != DeviceType.CUDA.kind:
+            return available
+        return gpus_here().unavailable or available
 
     def supports(self, call: Call) -> bool:
         """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes.
@@ -74,15 +86,15 @@ class Native(NativeLoader):
             CompileError: An operator has no native kernel, a shape other than a batch is known only at run
                 time, there is no schedule log with the digest in the target, or the library that it names is
                 not installed.
-            MissingToolchainError: llvmlite is not usable here.
+            MissingToolchainError: llvmlite is not usable here, or there is no GPU for a target of GPUs.
         """
         require(self)
-        from intarsia.toolchain.native.build import load_schedule_log
-        from intarsia.toolchain.native.plan import require_library
         from intarsia.toolchain.onnx_compile import compile_onnx
 
-        load_schedule_log(target)
-        require_library(target)
+        if target.kind == DeviceType.CUDA.kind:
+            require_on(self, self.name, target.kind)
+            return compile_onnx(self, function, target, module)
+        _require_what_is_named(target)
         return compile_onnx(self, function, _with_batches(function, target, module), module)
 
     def compile_source(self, source: KernelSource) -> Kernel:
@@ -96,29 +108,93 @@ class Native(NativeLoader):
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
-        from intarsia.native.execution.most_items import MOST_ITEMS
+        if Target(source.target).kind == DeviceType.CUDA.kind:
+            from intarsia.toolchain.native.gpu.gpu_kernel import compile_gpu_kernel
+
+            return compile_gpu_kernel(source)
+        from intarsia.toolchain.native.kept_programs import program_cache, program_key
+
+        # Instruments watch passes, which do not run on what is loaded.
+        key = None if PassContext.current().instruments else program_key(source)
+        if key is None:
+            return self._compiled(source)
+        programs = program_cache()
+        kept = programs.get(key)
+        if kept is not None:
+            try:
+                return self.load_compiled(source, kept)
+            except ArtifactError:
+                programs.remove(key)
+        kernel = self._compiled(source)
+        blob = kernel.blob()
+        if blob is not None:
+            programs.put(key, blob)
+        return kernel
+
+    def _compiled(self, source: KernelSource) -> Kernel:
+        """Compile a source for CPUs, whatever was compiled before."""
+        from intarsia.toolchain.source_function import source_function
+
+        function = source_function(source)
+        if _is_static(function):
+            return self._compile_items(source, function)
+        from intarsia.toolchain.native.foreign_kernel import ForeignKernel
+        from intarsia.toolchain.native.images.image_build import build_image_region
+        from intarsia.toolchain.native.images.image_kernel import ImageKernel
+        from intarsia.toolchain.native.images.image_region import write_image_blob
+
+        refusal: CompileError | None = None
+        try:
+            images = build_image_region(source)
+        except CompileError as error:
+            images, refusal = None, error
+        if images is not None:
+            if not _runs_here(images.region.isa):
+                return ForeignKernel(source, images.region.isa, partial(write_image_blob, images))
+            return ImageKernel(source, images, self.describe_calls)
+        try:
+            return self._compile_items(source, function)
+        except CompileError as error:
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    def _compile_items(self, source: KernelSource, function: Function) -> Kernel:
+        """Compile a source of static shapes, or for any number of items.
+
+        Args:
+            source: The source.
+            function: Its program.
+
+        Raises:
+            CompileError: An operator of the source has no native kernel.
+        """
         from intarsia.toolchain.native.batches.batch_source import batch_source
-        from intarsia.toolchain.native.batches.item_region import ItemRegion
         from intarsia.toolchain.native.batches.token_source import token_source
         from intarsia.toolchain.native.blob import write_blob
-        from intarsia.toolchain.native.build import build_region
+        from intarsia.toolchain.native.build import build_item_region, build_region
         from intarsia.toolchain.native.foreign_kernel import ForeignKernel
         from intarsia.toolchain.native.kernel import NativeKernel
 
         tokens = token_source(source)
         if tokens is not None:
-            region = build_region(source, tokens.carrying, tokens.program_of_one, tokens.tables)
-            return self._any_items(source, tokens.region_of_any(region))
+            built = build_item_region(
+                source, tokens.kinds, tokens.program_of_one, tokens.tables, tokens.result_kinds
+            )
+            return self._any_items(source, tokens.region_of_any(*built))
         batch = batch_source(source)
         if batch is None:
-            region = build_region(source)
+            region = build_region(source, function)
             if not _runs_here(region.isa):
                 return ForeignKernel(source, region.isa, partial(write_blob, region))
             return NativeKernel(source, region, self.describe_calls)
         if batch.is_any_size:
-            region = build_region(batch.of_size(1), batch.carrying)
-            axes = tuple(0 if carries else None for carries in batch.carrying)
-            return self._any_items(source, ItemRegion(axes, (0,) * len(region.results), MOST_ITEMS, region))
+            try:
+                region, _ = build_item_region(batch.of_size(1), batch.kinds)
+                return self._any_items(source, batch.region_of_any(region))
+            except CompileError:
+                if batch.is_asked_for:
+                    raise
         from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel
 
@@ -149,16 +225,33 @@ class Native(NativeLoader):
         return describe_kernels(source, kernels)
 
 
+def _require_what_is_named(target: Target) -> None:
+    """Refuse a target that names a schedule log or a library that is not here.
+
+    What reads them imports the compiler, which a program that was compiled before does not need.
+    """
+    if target.option("schedules") is not None:
+        from intarsia.toolchain.native.build import load_schedule_log
+
+        load_schedule_log(target)
+    if target.option("libs") is not None:
+        from intarsia.toolchain.native.plan import require_library
+
+        require_library(target)
+
+
 def _runs_here(isa: Isa) -> bool:
     return Isa.host_without_compiler().fits(isa)
 
 
 def _with_batches(function: Function, target: Target, module: IRModule | None) -> Target:
     """Return the target with the sizes that kernels are compiled for, if the batch has any size."""
-    from intarsia.toolchain.native.batches.batch_source import sizes_up_to
+    from intarsia.toolchain.native.batches.batch_source import prefers_any_size, sizes_up_to
 
     ranges = dim_ranges(module["main"]) if module is not None and "main" in module else {}
     if not ranges or target.option("batches") is not None or _is_static(function):
+        return target
+    if prefers_any_size(node.name for node in post_order(function) if isinstance(node, Op)):
         return target
     sizes = sizes_up_to(max(item.high for item in ranges.values()))
     return target.with_options(batches="+".join(map(str, sizes)))

@@ -34,4 +34,4 @@ def native_version() -> str:
 
 def own_sources() -> tuple[Path, ...]:
     """Return the source files of this toolchain, which plan regions and save them."""
-    return tuple(_TOOLCHAIN.glob("*.py"))
+    return tuple(_TOOLCHAIN.rglob("*.py"))

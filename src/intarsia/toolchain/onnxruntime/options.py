@@ -43,3 +43,14 @@ DYNAMIC_BLOCKS: Final = TargetOption(
     toolchains=_OWNER,
     default=0,
 )
+
+PROVIDER: Final = TargetOption(
+    "provider",
+    str,
+    "what runs onnxruntime's operators on GPUs: its CUDA kernels, or TensorRT and CUDA for what that lacks",
+    choices=("cuda", "tensorrt"),
+    toolchains=_OWNER,
+    default="cuda",
+    is_tuned=False,
+)
+"""On the CPU it has no effect."""

@@ -21,6 +21,7 @@ from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
+from intarsia.target.device_type import DeviceType
 from intarsia.toolchain.external_weights import (
     all_graphs,
     external_tensors,
@@ -29,6 +30,7 @@ from intarsia.toolchain.external_weights import (
     unfolded_weights,
     weight_of,
 )
+from intarsia.toolchain.onnxruntime import providers
 from intarsia.toolchain.onnxruntime.message import onnxruntime_message
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ _OPTIMIZED: Final = "optimized.onnx"
 
 
 def create_session(
-    model: ModelProto, source: KernelSource, profile_folder: Path | None = None
+    model: ModelProto, source: KernelSource, profile_folder: Path | None = None, number: int = 0
 ) -> tuple[Any, object]:
     """A session for the model, and what must live as long as the session does.
 
@@ -51,23 +53,26 @@ def create_session(
         source: Weights and target.
         profile_folder: Folder for the profile of the session's runs, and for the optimised model; None for a
             session that is not profiled.
+        number: Number of the GPU for a target of GPUs.
 
     Raises:
-        CompileError: onnxruntime refuses the model.
+        CompileError: onnxruntime refuses the model, or does not load what the target's GPU needs.
     """
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(_FATAL)
-    options = session_options(Target(source.target), model)
+    target = Target(source.target)
+    options = session_options(target, model)
     if profile_folder is not None:
         _profile_into(options, profile_folder)
-    lent = _lend_weights(options, model, source)
+    lent = _lend_weights(options, model, source, in_place=target.kind == DeviceType.CPU.kind)
     try:
         session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            model.SerializeToString(), options, providers=providers.session_providers(target, number)
         )
     except Exception as error:  # onnxruntime has no common base class for its exceptions
         raise CompileError(f"onnxruntime cannot compile this: {onnxruntime_message(error)}") from error
+    providers.refuse_fallback(session, target, number)
     return session, lent
 
 
@@ -167,8 +172,15 @@ def _saturates() -> bool:
         return False
 
 
-def _lend_weights(options: Any, model: ModelProto, source: KernelSource) -> object:
-    """Give the weights to the options, or put those that cannot be lent into the model."""
+def _lend_weights(options: Any, model: ModelProto, source: KernelSource, *, in_place: bool) -> object:
+    """Give the weights to the options, or put those that cannot be lent into the model.
+
+    Args:
+        options: Options of the session.
+        model: Its model.
+        source: The weights.
+        in_place: Whether a weight may be used where it is, which is the memory of the host.
+    """
     from onnxruntime import OrtValue
 
     unfolded = unfolded_weights(model.graph)
@@ -181,7 +193,7 @@ def _lend_weights(options: Any, model: ModelProto, source: KernelSource) -> obje
             inline.append(tensor)
             continue
         lent[tensor.name] = OrtValue.ortvalue_from_numpy_with_onnx_type(array, tensor.data_type)
-        if tensor.name in unfolded:
+        if in_place and tensor.name in unfolded:
             options.add_initializer(tensor.name, lent[tensor.name])
     put_inline(inline, source.weights)
     if lent:

@@ -3,6 +3,6 @@
 toolchain   the class
 kernel      an evaluator of an ONNX model, called
 opaque      operators of other domains, computed by their domain
-gather_elements, loop, lp_normalization, lrn
+gather_elements, loop, lp_normalization, lrn, non_max_suppression
             operators that ONNX's own implementation computes wrong or cannot compute
 """

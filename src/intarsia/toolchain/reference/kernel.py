@@ -21,6 +21,7 @@ from intarsia.toolchain.reference.gather_elements import gather_elements_operato
 from intarsia.toolchain.reference.loop import loop_operator
 from intarsia.toolchain.reference.lp_normalization import lp_normalization_operator
 from intarsia.toolchain.reference.lrn import lrn_operator
+from intarsia.toolchain.reference.non_max_suppression import non_max_suppression_operator
 from intarsia.toolchain.reference.opaque import opaque_operator_classes
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def _operators() -> list[type[OpRun]]:
         loop_operator(),
         lp_normalization_operator(),
         lrn_operator(),
+        non_max_suppression_operator(),
         *_intarsia_operators(),
     ]
 
@@ -182,9 +184,47 @@ def _intarsia_operators() -> tuple[type[OpRun], ...]:
     class token_attention(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
         op_domain = "intarsia"
 
-        def _run(self, q: Any, *rest: Any, replaces: int = 0, scale: float = 1.0, **_: Any) -> tuple[Any]:
+        def _run(self, q: Any, *rest: Any, anchor: str = "query", **numbers: Any) -> tuple[Any]:
             from intarsia.op.token_attention_op import token_attention_value
 
-            return (token_attention_value(q, *rest, replaces=bool(replaces), scale=scale),)
+            clears, replaces = (bool(numbers.get(name)) for name in ("clears", "replaces"))
+            scale = numbers.get("scale", 1.0)
+            return (
+                token_attention_value(q, *rest, replaces=replaces, scale=scale, clears=clears, anchor=anchor),
+            )
 
-    return on_device, device_copy, layout_transform, simulated_quantize, token_attention, tree_ensemble
+    class token_append(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, past: Any, new: Any, *starts: Any, **_: Any) -> tuple[Any]:
+            from intarsia.op.token_append_op import token_append_value
+
+            return (token_append_value(past, new, *starts),)
+
+    class token_pool(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, axis: int = 0, keepdims: int = 0, mode: str = "sum", **_: Any) -> tuple[Any]:
+            from intarsia.op.token_pool_op import token_pool_value
+
+            return (token_pool_value(x, axis, keepdims == 1, mode),)
+
+    class token_positions(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, like: Any, mode: str = "sum", **_: Any) -> tuple[Any]:
+            from intarsia.op.token_positions_op import token_positions_value
+
+            return (token_positions_value(x, like, mode),)
+
+    return (
+        on_device,
+        device_copy,
+        layout_transform,
+        simulated_quantize,
+        token_append,
+        token_attention,
+        token_pool,
+        token_positions,
+        tree_ensemble,
+    )

@@ -7,5 +7,6 @@ rule        how one operator is expressed in PyTorch
 arithmetic, networks, recurrent, shapes
             the rules; operators: all of them
 types       element types
-device      CUDA devices of a program
+cuda_kernel, cuda_memory
+            kernels for GPUs, on the memory of the device `cuda`
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from intarsia.toolchain.whole_profiler import WholeProfiler
 
 
-def load_kernel(source: KernelSource) -> Kernel:
+def load_kernel(source: KernelSource, kernel_type: type[TorchKernel] | None = None) -> Kernel:
     """The kernel of a source.
+
+    Args:
+        source: The source.
+        kernel_type: Class of the kernel; that for the CPU if not given.
 
     Raises:
         CompileError: An operator has no rule, or a form that its rule does not cover.
@@ -42,17 +46,24 @@ def load_kernel(source: KernelSource) -> Kernel:
     program: Computation = TorchGraph(graph, source, torch_device)
     threads = target.option("threads", usable_cores(Path("/")))
     if target.option("compiled"):
-        program = _compiled(program, input_ports(graph), torch_device, threads)
-    return TorchKernel(source, program, threads)
+        options = {"freezing": True, "max_autotune": target.option("max_autotune", False)}
+        program = _compiled(program, input_ports(graph), torch_device, threads, options)
+    return (kernel_type or TorchKernel)(source, program, threads)
 
 
-def _compiled(program: Computation, ports: Sequence[Port], torch_device: Any, threads: int) -> Computation:
+def _compiled(
+    program: Computation,
+    ports: Sequence[Port],
+    torch_device: Any,
+    threads: int,
+    options: Mapping[str, bool],
+) -> Computation:
     """A graph as one program, made now where all shapes are known, else when it is called.
 
     Raises:
         CompileError: torch cannot compile it, for want of a compiler of C++ for example.
     """
-    compiled: Computation = torch.compile(program, fullgraph=True, options={"freezing": True})
+    compiled: Computation = torch.compile(program, fullgraph=True, options=dict(options))
     static = [
         (port.shape, torch_dtype_of(port.dtype)) for port in ports if port.shape is not None and port.dtype
     ]
@@ -73,7 +84,7 @@ def place_of(target: Target) -> Any:
 
 
 class TorchKernel:
-    """Calls the operators; on the CPU it takes and gives arrays, elsewhere tensors of its device."""
+    """Calls the operators on arrays."""
 
     def __init__(self, source: KernelSource, program: Computation, threads: int) -> None:
         self.source = source
@@ -100,7 +111,7 @@ class TorchKernel:
         if self._program is None:
             raise UsageError("the kernel is closed")
         source, number = source_on_threads(self.source, threads), threads or self._threads
-        return [TorchKernel(source, self._program, number) for _ in range(count)]
+        return [type(self)(source, self._program, number) for _ in range(count)]
 
     def close(self) -> None:
         """Let go of the weights."""

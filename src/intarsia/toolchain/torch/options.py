@@ -1,4 +1,4 @@
-"""The option of PyTorch's targets, announced by an entry point `intarsia.target_options`."""
+"""The options of PyTorch's targets, announced by an entry point `intarsia.target_options`."""
 
 from __future__ import annotations
 
@@ -15,3 +15,13 @@ COMPILED: Final = TargetOption(
     is_tuned=False,
 )
 """No pass decides on it: compiling takes longer than most tuning runs."""
+
+MAX_AUTOTUNE: Final = TargetOption(
+    "max_autotune",
+    bool,
+    "whether torch.compile chooses by timing among several kernels for an operator; it takes minutes",
+    toolchains=("torch",),
+    default=False,
+    is_tuned=False,
+)
+"""Without `compiled` it has no effect."""

@@ -7,8 +7,9 @@ from typing import ClassVar
 from intarsia.ir import Call, Constant, DType, Function, IRModule, Op, Tuple
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
+from intarsia.target.device_type import DeviceType
 from intarsia.toolchain.onnx_compile import compile_onnx
-from intarsia.toolchain.package import package_availability, require
+from intarsia.toolchain.package import package_availability, require, require_on
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
 
@@ -39,6 +40,22 @@ class Torch:
         """Whether torch can be imported; never raises."""
         return package_availability("torch", "pip install 'intarsia[torch]'")
 
+    def availability_on(self, kind: str) -> Available | Unavailable:
+        """As `RunsOnDevices.availability_on`; torch itself does not touch the GPU for that."""
+        from intarsia.runtime.cuda.gpu_facts import gpus_here
+
+        available = self.availability()
+        if isinstance(available, Unavailable) or kind != DeviceType.CUDA.kind:
+            return available
+        import torch
+
+        if not torch.backends.cuda.is_built():
+            return Unavailable(
+                f"the installed torch {available.version} was built without CUDA",
+                help="install a torch with CUDA: https://pytorch.org/get-started",
+            )
+        return gpus_here().unavailable or available
+
     def supports(self, call: Call) -> bool:
         """Operators with a rule whose shapes, axes and bounds are constants."""
         from intarsia.toolchain.torch.operators import FIXED_INPUTS, OPERATORS
@@ -61,13 +78,19 @@ class Torch:
         return compile_onnx(self, function, target, module)
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:  # noqa: ARG002 - has no blobs
-        """Make the kernel of a source; for "cuda" on the device that is current in this thread.
+        """Make the kernel of a source; for "cuda" on the GPU that is current in this thread.
 
         Raises:
             CompileError: An operator has no rule, or a form that its rule does not cover.
-            MissingToolchainError: torch is not usable here.
+            MissingToolchainError: torch is not usable here, or not on GPUs.
         """
         require(self)
+        kind = Target(source.target).kind
+        if kind == DeviceType.CUDA.kind:
+            require_on(self, self.name, kind)
+            from intarsia.toolchain.torch.cuda_kernel import load_cuda_kernel
+
+            return load_cuda_kernel(source)
         from intarsia.toolchain.torch.kernel import load_kernel
 
         return load_kernel(source)

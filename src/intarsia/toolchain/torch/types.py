@@ -41,6 +41,11 @@ def torch_dtype_of(dtype: np.dtype[Any]) -> Any:
     return _TYPES[dtype.name]
 
 
+def numpy_dtype_of(torch_type: Any) -> np.dtype[Any]:
+    """NumPy's element type of one of torch that ONNX has as well."""
+    return np.dtype(next(name for name, known_type in _TYPES.items() if known_type == torch_type))
+
+
 def as_tensor(array: Array) -> Tensor:
     """A tensor over the array's memory, or over a copy of it where the array may not be written.
 

@@ -54,6 +54,7 @@ class Contest:
         on_measured: Function that is called with the progress of single measurements.
         on_raced: Function that is called with the completed share of the race, from 0 to 1.
         random_text: Hint for a model that draws random numbers; "" if it draws none.
+        sizes_text: Hint for a model that may need other sizes of its open dimensions; "" if it has none.
         policy: Policy of the race.
         entrants: Candidates so far.
         notes: Remarks on how the winner was found, in sentences.
@@ -64,6 +65,7 @@ class Contest:
     on_measured: Callable[[MeasureProgress], object] = silent
     on_raced: Callable[[float], object] = silent
     random_text: str = ""
+    sizes_text: str = ""
     policy: RacePolicy = FINAL
     entrants: list[Entrant] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -303,8 +305,9 @@ class Contest:
         )
         message = f"no candidate computes the model right: {fates}"
         if not any(fate.status is Status.WRONG for fate in self._fates.values()):
-            return UnsupportedModelError(message)
-        return VerificationError(message, help=self.random_text)
+            return UnsupportedModelError(message, help=self.sizes_text)
+        hints = filter(None, (self.random_text, self.sizes_text))
+        return VerificationError(message, help="; ".join(hints))
 
     def _record(self, item: Entrant) -> CandidateRecord:
         fate = self._fates[item.name]

@@ -11,6 +11,7 @@ from intarsia.build.kernel_requests import KernelRequest, kernel_requests
 from intarsia.ir import IRModule
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.region_plan import RuleGroup
+from intarsia.native.machine.relative_costs import REFERENCE_COSTS, RelativeCosts
 from intarsia.passes import partition_whole
 from intarsia.support.errors import CompileError, UnsupportedModelError
 from intarsia.target import Target
@@ -36,6 +37,7 @@ class KernelGroup:
         lanes: Number of channels of a block of its result; 0 if that is plain.
         threads: Number of threads of the region.
         vector_lanes: Number of float32 of a vector of the machine.
+        costs: Costs of the machine by which its algorithm was estimated.
     """
 
     key: str
@@ -46,6 +48,7 @@ class KernelGroup:
     lanes: int
     threads: int
     vector_lanes: int
+    costs: RelativeCosts = REFERENCE_COSTS
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -106,7 +109,8 @@ def _group(
     size = sum(prod(tensor.shape) * tensor.dtype.numpy.itemsize for tensor in tensors)
     flop = max(0, dag.lane_flop_ct)
     vector_lanes = planned.isa.vector_bytes // 4  # float32 has 4 bytes
-    return KernelGroup(key, rule, calls, calls * flop, calls * size, lanes, planned.threads, vector_lanes)
+    threads, costs = planned.threads, planned.plan.costs
+    return KernelGroup(key, rule, calls, calls * flop, calls * size, lanes, threads, vector_lanes, costs)
 
 
 def _joined(group: KernelGroup, other: KernelGroup) -> KernelGroup:

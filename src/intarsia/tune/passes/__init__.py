@@ -17,7 +17,7 @@ tune_subgraphs          passes that tune one of several equal parts, for all of 
 tune_weights            in how many bytes native stores weights, within a bound on the error
 tune_rewrite            graph substitution by best-first search (rewrite_frontier, rewrite_estimate)
 
-CalibrateQuantization, of tune/quantise, runs programs as well.
+CalibrateQuantization and SmoothActivations, of tune/quantise, run programs as well.
 """
 
 from intarsia.tune.passes.tune_channel_blocks import TuneChannelBlocks
@@ -39,9 +39,11 @@ from intarsia.tune.passes.tune_rewrite import TuneRewrite
 from intarsia.tune.passes.tune_subgraphs import TuneSubgraphs
 from intarsia.tune.passes.tune_weights import TuneWeights
 from intarsia.tune.quantise.calibrate_quantization import CalibrateQuantization
+from intarsia.tune.quantise.smooth_activations import SmoothActivations
 
 __all__ = [
     "CalibrateQuantization",
+    "SmoothActivations",
     "TuneChannelBlocks",
     "TuneCombineParallel",
     "TuneConvolutionForms",

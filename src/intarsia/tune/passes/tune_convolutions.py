@@ -18,8 +18,6 @@ from intarsia.native.graph.convolution_algorithm import (
 )
 from intarsia.native.machine.relative_costs import RelativeCosts
 from intarsia.support.errors import UsageError
-from intarsia.target import Target
-from intarsia.toolchain.native.plan import costs_of
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
 from intarsia.tune.kernels import KernelGroup, KernelQuestion, TuneKernels
@@ -104,12 +102,11 @@ class TuneConvolutions(TuneKernels, opt_level=0):
         for group in groups:
             for shape in _shapes(group):
                 by_shape[shape].append(group)
-        machine = costs_of(Target(target or f"cpu -toolchain={_NATIVE}"))
         questions = []
         for shape in sorted(
             by_shape, key=lambda shape: (-sum(group.flop for group in by_shape[shape]), shape)
         ):
-            names = self._alternatives(shape, machine)
+            names = self._alternatives(shape, by_shape[shape][0].costs)
             if names:
                 keys = tuple(group.key for group in by_shape[shape])
                 choices = self._choices(shape, names, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from intarsia.support.errors import UsageError
@@ -87,11 +88,19 @@ class TuneKernelsJointly(TuningPass, opt_level=0):
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
         """Search the best choices of kernels, the likely ones first."""
-        best, timed = trace, frozenset[tuple[str, str]]()
+        best, timed, seconds_each = trace, frozenset[tuple[str, str]](), 0.0
         target = self.target or target_of(ctx.evaluator)
-        for number, variants in enumerate(_ROUNDS):
-            limits = QuestionLimits(_MOST_QUESTIONS, variants, timed)
+        for number, most in enumerate(_ROUNDS):
+            variants = min(most, _affordable(ctx, seconds_each)) if number else most
+            if variants < 1:
+                ctx.control.skip("further choices of kernels", "too little time is left to build programs")
+                break
+            ctx.control.renew()  # the other choices may gain where the likeliest ones do not
+            begun, limits = ctx.control.spent, QuestionLimits(_MOST_QUESTIONS, variants, timed)
             answers = time_questions(self._questions, target, best, ctx, limits)
+            seconds_each = (
+                ctx.control.spent - begun
+            ) / 2  # the program as it is, and with the likeliest choices
             if answers.instructions:
                 best = self._search(answers.instructions, best, ctx)
             elif not number:
@@ -116,3 +125,13 @@ class TuneKernelsJointly(TuningPass, opt_level=0):
             if isinstance(item, TuneKernels)
             for question in item.questions(groups, target)
         ]
+
+
+def _affordable(ctx: TuningContext, seconds_each: float) -> float:
+    """Return how many programs can be built and timed beside the one as it is, and one be tried after them.
+
+    Args:
+        ctx: Context of the pass.
+        seconds_each: Seconds for each program.
+    """
+    return ctx.control.budget_left // seconds_each - 2 if seconds_each else inf

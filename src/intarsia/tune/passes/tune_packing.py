@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from intarsia.ir import Call, Constant, TensorType
-from intarsia.native.schedule.gemm_form import MatrixPacking
+from intarsia.native.dag.gemm_form import MatrixPacking
 from intarsia.transform import register_pass
 from intarsia.tune.kernels import KernelGroup, KernelQuestion, TuneKernels
 from intarsia.tune.kernels.kernel_question import question_on

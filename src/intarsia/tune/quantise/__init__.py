@@ -6,6 +6,8 @@ observation             ranges, means and histograms of the values that are to b
 calibrators             ranges from these: min-max, percentile, entropy, MSE
 calibration_record      ranges and means as text
 calibrate_quantization  the pass that gives scales to annotations
+smooth_activations      the pass that moves ranges of activations into weights
+rewrites                equalised layers and smoothed activations before quantisation
 quantised               programs in integers as a transformation
 output_error            errors of a program against float32, and metrics
 layer_errors, layer_times

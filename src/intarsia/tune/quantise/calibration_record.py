@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.support.errors import UsageError
+from intarsia.support.json_text import parse_json_text
 from intarsia.tune.quantise.calibrators import Range, calibrated_range
 from intarsia.tune.quantise.observation import ObservedValue
 
@@ -65,7 +66,7 @@ class CalibrationRecord:
             UsageError: The text is something else.
         """
         try:
-            data = {int(key): values for key, values in json.loads(text).items()}
+            data = {int(key): values for key, values in parse_json_text(text).items()}
             limits = {key: (float(values[0]), float(values[1])) for key, values in data.items()}
             means = {key: _decoded(values[2]) for key, values in data.items() if len(values) > 2}
         except (ValueError, TypeError, AttributeError, IndexError) as error:

@@ -13,6 +13,7 @@ from intarsia.build import build
 from intarsia.ir import IRModule
 from intarsia.measure.whole_run import run_arrays
 from intarsia.passes import partition_whole
+from intarsia.passes.devices.without_devices import without_devices
 from intarsia.support.errors import ExecutionError, IntarsiaError
 from intarsia.target import Target
 from intarsia.toolchain import usable_toolchains
@@ -39,6 +40,7 @@ def running_program(mod: IRModule, toolchains: Sequence[str] = PREFERRED) -> Ite
     Raises:
         ExecutionError: No toolchain runs it.
     """
+    plain = without_devices(mod)  # results do not depend on devices, and one toolchain runs on one of them
     usable = {toolchain.name for toolchain in usable_toolchains()}
     waiting = [name for name in toolchains if name in usable]
     problems: list[str] = []
@@ -49,7 +51,7 @@ def running_program(mod: IRModule, toolchains: Sequence[str] = PREFERRED) -> Ite
             try:
                 if not executables:
                     with PassContext():
-                        executables.append(build(partition_whole(mod, Target.for_toolchain(waiting[0]))))
+                        executables.append(build(partition_whole(plain, Target.for_toolchain(waiting[0]))))
                 # Copies: an engine may give memory that it writes again in the next call.
                 return [np.array(array) for array in run_arrays(executables[-1], inputs)]
             except IntarsiaError as error:

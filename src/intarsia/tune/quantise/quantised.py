@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from intarsia.ir import IRModule
 from intarsia.measure.judge.accuracy import as_calibrated, with_error_bound
-from intarsia.passes import AnnotateQuantization, RealizeQuantization, default_heuristic
+from intarsia.passes import AnnotateQuantization, RealizeQuantization, ToMixedPrecision, default_heuristic
 from intarsia.transform import PassContext
 from intarsia.tune.quantise.calibrate_quantization import with_scales
 from intarsia.tune.quantise.calibration_record import CalibrationRecord
+from intarsia.tune.quantise.layer_types import ALL_INT8, LayerTypes
+from intarsia.tune.quantise.rewrites import Rewrites
 from intarsia.tune.transformations import transformation
 
 
@@ -20,32 +22,50 @@ def simplified_program(mod: IRModule) -> IRModule:
 
 
 def in_integers(
-    mod: IRModule, record: CalibrationRecord, layers: Sequence[int] = (), method: str = "minmax"
+    mod: IRModule, record: CalibrationRecord, types: LayerTypes = ALL_INT8, method: str = "minmax"
 ) -> IRModule:
-    """Return a simplified program with layers in integers.
+    """Return a simplified program with layers in integers and bfloat16.
 
     Args:
         mod: Program after `simplified_program`.
         record: Ranges of its values.
-        layers: Numbers of the heavy layers to quantise; all if empty.
+        types: Numbers of the heavy layers in each type.
         method: Calibrator, which selects scales of weights.
     """
-    annotated = AnnotateQuantization(layers=tuple(layers))(mod)
-    return RealizeQuantization()(with_scales(annotated, record, method))
+    current = mod
+    if types.int8 or types.all_int8:
+        annotated = AnnotateQuantization(layers=tuple(sorted(types.int8)))(mod)
+        current = with_scales(annotated, record, method)
+    if types.bfloat16:
+        # Before layers in integers are realized: then they still have their numbers.
+        current = ToMixedPrecision("bfloat16", layers=tuple(sorted(types.bfloat16)))(current)
+    return RealizeQuantization()(current)
 
 
 @transformation
-def quantised(mod: IRModule, record: str, layers: Sequence[int], method: str, bound: float) -> IRModule:
-    """Compute layers of a program in integers, and set the program's error bound.
+def quantised(
+    mod: IRModule,
+    record: str,
+    layers: Sequence[int],
+    method: str,
+    bound: float,
+    bfloat16: Sequence[int] = (),
+    equalizes: bool = False,
+    smoothing: str = "",
+) -> IRModule:
+    """Compute layers of a program in integers, others in bfloat16, and set the program's error bound.
 
     The program is right for inputs like those of the calibration only, and is judged by these.
 
     Args:
         mod: The program, without marked toolchains.
         record: Text of a calibration of all its layers.
-        layers: Numbers of the heavy layers to quantise; all if empty.
+        layers: Numbers of the heavy layers to quantise; all if empty, and no layer is in bfloat16.
         method: Calibrator, which selects scales of weights.
         bound: Largest error, as a fraction of the norm of each output.
+        bfloat16: Numbers of the heavy layers that multiply in bfloat16.
+        equalizes: Whether layers are equalised before.
+        smoothing: Record of activations that are smoothed before; "" for none.
 
     Raises:
         UsageError: The record is of another program, or the bound is no positive number.
@@ -59,6 +79,7 @@ def quantised(mod: IRModule, record: str, layers: Sequence[int], method: str, bo
           MatMul(%a, DequantizeLinear(meta[Constant][1], float32[1, 1, 1], int8[0, 0, 0], axis=1))
         }
     """
-    before = simplified_program(mod)
-    after = in_integers(before, CalibrationRecord.from_text(record), layers, method)
+    before = Rewrites(equalizes, smoothing).apply(simplified_program(mod))
+    types = LayerTypes(frozenset(layers), frozenset(bfloat16)) or ALL_INT8
+    after = in_integers(before, CalibrationRecord.from_text(record), types, method)
     return mod if after is before else as_calibrated(with_error_bound(after, bound))

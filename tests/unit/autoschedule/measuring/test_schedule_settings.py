@@ -59,8 +59,8 @@ def test_the_history_of_the_default_settings_keeps_its_keys(database: Database) 
 
 
 def test_the_cost_model_learns_from_schedules_under_its_own_settings() -> None:
-    assert samples_name(HERE, 2, PassSettings()) == f"samples-{HERE.digest}-2.npz"
-    assert samples_name(HERE, 2, PassSettings.of(UNROLLED)) != f"samples-{HERE.digest}-2.npz"
+    assert samples_name(HERE, "2", PassSettings()) == f"samples-{HERE.digest}-2.npz"
+    assert samples_name(HERE, "2", PassSettings.of(UNROLLED)) != f"samples-{HERE.digest}-2.npz"
 
 
 @pytest.mark.parametrize(

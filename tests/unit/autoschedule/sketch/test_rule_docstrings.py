@@ -6,11 +6,21 @@ import re
 import textwrap
 
 import pytest
+from tests.gpu_schedules import gpu_task
 from tests.searched_programs import task_of
 
 from intarsia.autoschedule import sketch
-from intarsia.autoschedule.sketch import CPU_RULES, Condition, SketchContext, SketchRule
+from intarsia.autoschedule.sketch import (
+    CPU_RULES,
+    GPU_RULES,
+    Condition,
+    SketchContext,
+    SketchRule,
+    gpu,
+)
+from intarsia.autoschedule.sketch.gpu import GPU_STRUCTURE
 from intarsia.autoschedule.task import SearchTask
+from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.step_json import step_from_json
@@ -33,9 +43,25 @@ def test_the_dag_of_the_examples_is_shown() -> None:
     assert str(task().dag) in f"{inspect.getdoc(sketch)}\n"
 
 
-@pytest.mark.parametrize("rule", CPU_RULES, ids=lambda rule: rule.name)
+def task_of_gpu() -> SearchTask:
+    half, wide, k = DType.FLOAT16, DType.FLOAT32, te.reduce_axis(256, "k")
+    a = te.placeholder((64, 256), dtype=half, name="A")
+    b = te.placeholder((256, 64), dtype=half, name="B")
+    s = te.compute((64, 256), lambda i, j: a[i, j] + a[i, j], name="S")
+    c = te.compute(
+        (64, 64), lambda i, j: te.sum(s[i, k].astype(wide) * b[k, j].astype(wide), axis=k), name="C"
+    )
+    return gpu_task((a, b, c))
+
+
+def test_the_dag_of_the_examples_for_gpus_is_shown() -> None:
+    assert str(task_of_gpu().dag) in f"{inspect.getdoc(gpu)}\n"
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys((*CPU_RULES, *GPU_RULES)), ids=lambda rule: rule.name)
 def test_a_rule_shows_what_it_does(rule: SketchRule) -> None:
-    text, context = f"{inspect.getdoc(type(rule))}\n", SketchContext(task())
+    context = SketchContext(task()) if rule in CPU_RULES else SketchContext(task_of_gpu(), GPU_STRUCTURE)
+    text = f"{inspect.getdoc(type(rule))}\n"
     lines = "".join(sections(text, "Steps")).splitlines()
     before = LoopState.replay(context.task.dag, [step_from_json(json.loads(line)) for line in lines])
     (stage,) = sections(text, "Stage")

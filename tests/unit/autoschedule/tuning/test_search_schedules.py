@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from tests.schedule_measurers import FakeMeasurer, draft_seconds, failing
 
+from intarsia.autoschedule.cost_model import usual_model
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.features import Machine
 from intarsia.autoschedule.measuring import best_record
 from intarsia.autoschedule.policy import PolicyOptions
-from intarsia.autoschedule.task import SearchTask
+from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
@@ -48,7 +49,9 @@ def kernel(extent: int, weight: int = 1) -> ExtractedTask:
     w = te.placeholder((extent, 64), DType.FLOAT32, "w")
     k = te.reduce_axis(extent, "k")
     y = te.compute((32, 64), lambda i, j: te.sum(x[i, k] * w[k, j], k), "y")
-    task = ExtractedTask.of_kernel(ComputeDAG((x, w, y)), TARGET, Isa.host(), 2, f"product{extent}", {})
+    task = ExtractedTask.of_kernel(
+        ComputeDAG((x, w, y)), TARGET, Isa.host(), HardwareParams(2), f"product{extent}", {}
+    )
     return replace(task, weight=weight)
 
 
@@ -323,13 +326,13 @@ def test_a_model_learns_from_searches_of_other_models(tmp_path: Path) -> None:
     path = tmp_path / "cache" / "samples.npz"
     search_schedules([kernel(32)], search(FakeMeasurer(), trials=12, samples=path))
     machine = Machine.of_isa(Isa.host(), 2)
-    first = ScheduleModel.open(machine, 0, path)
+    first = ScheduleModel.open(usual_model(machine), path)
     assert len(first.model) == 12
     assert first.learned == {kernel(32).task.workload_key}
     search_schedules([kernel(16)], search(FakeMeasurer(), trials=12, samples=path))
-    assert len(ScheduleModel.open(machine, 0, path).model) == 24
+    assert len(ScheduleModel.open(usual_model(machine), path).model) == 24
     path.write_bytes(b"no samples")
-    assert len(ScheduleModel.open(machine, 0, path).model) == 0
+    assert len(ScheduleModel.open(usual_model(machine), path).model) == 0
 
 
 def test_a_kernel_without_a_reference_result_stays_as_it_is() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.gpu_schedules import any_schedule
 from tests.pass_checks import assert_same_results
 from tests.scheduled_products import NATIVE, REFERENCE, product, with_winner
 
 from intarsia.autoschedule.extraction import ExtractedTask
-from intarsia.autoschedule.tuning import schedule_log
+from intarsia.autoschedule.tuning import gpu_schedules, schedule_log
 from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
 from intarsia.autoschedule.tuning.search_schedules import SearchedSchedules
 from intarsia.autoschedule.tuning.tune_schedule import DEFAULT, TuneSchedule
@@ -117,6 +118,19 @@ def test_a_target_of_its_own_gets_the_whole(testbed: LocalTestbed, database: Dat
     faster = own(product(), planted(testbed, database, logs_pay, REFERENCE))
     assert [each.with_options(schedules=None) for each in targets(faster)] == [NATIVE]
     assert logs_pay(faster) == 1.0
+
+
+def test_kernels_for_a_gpu_get_schedules_of_less_static_cost(
+    testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_schedules, "least_static_cost", any_schedule)
+    gpu = Target("cuda -toolchain=native")
+    search = TuneSchedule(seconds=2, share=1)
+    ctx = planted(testbed, None, logs_pay, gpu)
+    (target,) = targets(search(product(), ctx))
+    assert target.kind == "cuda"
+    assert len(ScheduleLog.load(schedule_folder(), str(target.option("schedules")))) == 1
+    assert ctx.num_evals == 2
 
 
 def test_functions_that_native_has_get_the_book(testbed: LocalTestbed, database: Database) -> None:

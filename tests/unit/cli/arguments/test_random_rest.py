@@ -84,3 +84,11 @@ def test_integers_follow_their_use_in_the_program() -> None:
     masked = call("Gather", Constant(np.ones((4, 3), np.float32)), call("Sub", ids, Constant(np.array(100))))
     found = with_random_rest(Function((ids,), masked), {}, {"ids": (200,)}, 0, pytest.fail)
     assert set(found["ids"].tolist()) == {100, 101, 102, 103}
+
+
+def test_a_random_length_is_within_the_axis_of_a_given_array() -> None:
+    x = Var("x", checked_type=TensorType((SymbolicDim("steps"), BATCH), DType.FLOAT32))
+    lengths = Var("lengths", checked_type=TensorType((BATCH,), DType.INT64))
+    main = Function((x, lengths), call("ReverseSequence", x, lengths, time_axis=0, batch_axis=1))
+    arrays = with_random_rest(main, {"x": np.ones((2, 40), np.float32)}, {}, 0, lambda note: None)
+    assert set(arrays["lengths"].tolist()) == {1, 2}

@@ -83,6 +83,16 @@ def test_shapes_and_sizes_together() -> None:
     }
 
 
+def test_several_single_sizes_in_one_text() -> None:
+    expected = {"batch": (8,), "seq": (128,), "x:0": (1, 3)}
+    assert parse_shapes(["batch=8, seq=128", "x:0=1,3"]) == expected
+    words = parse_shape_words(["x:0=1,3,batch=8,seq=128"])
+    assert (words.shapes, words.dims) == (expected, {})
+    assert parse_shapes(["a,b=8"]) == {"a,b": (8,)}
+    with pytest.raises(UsageError, match="twice"):
+        parse_shapes(["batch=8,batch=1"])
+
+
 def test_single_sizes_beside_others() -> None:
     assert parse_shape_words(["batch=8,seq=1..4"]).dims["batch"] == DimSizes.read("batch", "8")
 

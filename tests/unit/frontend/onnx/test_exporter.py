@@ -13,6 +13,7 @@ from tests.onnx_models import model_of, onnxruntime_outputs
 from intarsia import op
 from intarsia.frontend.onnx import from_onnx, onnx_source, to_onnx
 from intarsia.frontend.onnx.exporter import DroppedDevicesWarning
+from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.ir import (
     Attrs,
     Call,
@@ -35,7 +36,8 @@ from intarsia.ir import (
 )
 from intarsia.op.device_call import device_copy
 from intarsia.support.errors import UnsupportedModelError
-from intarsia.target import DeviceType, VirtualDevice
+from intarsia.target import DeviceType, Target, VirtualDevice
+from intarsia.toolchain.registered import toolchain
 
 F32 = TensorType((2, 3), DType.FLOAT32)
 FLAG = TensorType((), DType.BOOL)
@@ -191,6 +193,20 @@ def test_nested_ifs() -> None:
     outer = If(cond, inner, op.call("Abs", x), checked_type=F32)
     assert_outputs(run(Function((cond, x), outer), np.array(True), X), -X)
     assert_outputs(run(Function((cond, x), outer), np.array(False), X), np.abs(X))
+
+
+def test_nodes_that_nothing_uses_are_left_out() -> None:
+    """Also in branches, where onnxruntime cannot compile them if the conditions are constants."""
+    x, unused, lost = var(), var("unused"), var("lost")
+    yes = Constant(np.array(True))
+    inner = If(yes, op.call("Relu", x), op.call("Add", x, x), checked_type=F32)
+    branch = Let(unused, op.call("Exp", inner), op.call("Add", inner, x), checked_type=F32)
+    outer = If(yes, branch, op.call("Relu", x), checked_type=F32)
+    function = Function((x,), Let(lost, op.call("Erf", outer), op.call("Neg", outer), checked_type=F32))
+    names = {node.op_type for node in nodes_of(to_onnx(function).graph)}
+    assert names == {"If", "Relu", "Add", "Neg"}
+    kernel = toolchain("onnxruntime").compile(function, Target("cpu -toolchain=onnxruntime -threads=1"))
+    assert_outputs(kernel.run([X], [None]), -(np.maximum(X, 0) + X))
 
 
 def test_placement_and_layout_operators_become_onnx() -> None:

@@ -283,6 +283,18 @@ def test_lines_of_one_kind_of_database_are_read_by_the_other(
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
 
 
+def test_lines_of_one_host(database: Database, tmp_path: Path) -> None:
+    database.commit_many(costing(i, 1.0) for i in range(3))
+    elsewhere = costing(0, 2.0, host="elsewhere", workload="other")
+    database.commit(elsewhere)
+    database.add_workload("other", "name", "program\n")
+    counts = database.export_lines(tmp_path / "lines.jsonl", "elsewhere")
+    assert (counts.workloads, counts.hosts, counts.records) == (1, 0, 1)
+    database.collect_garbage(keep_top=0)
+    database.import_lines(tmp_path / "lines.jsonl")
+    assert database.records_of("other") == (elsewhere,)
+
+
 def test_a_bad_line_imports_nothing(database: Database, tmp_path: Path) -> None:
     database.commit_many(costing(i, 1.0) for i in range(1100))
     path = tmp_path / "bad.jsonl"

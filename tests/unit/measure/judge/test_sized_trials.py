@@ -7,11 +7,12 @@ import pytest
 from tests.onnx_models import model_of
 
 from intarsia import build, from_onnx
-from intarsia.ir import IRModule
+from intarsia.ir import DimRange, IRModule, with_dim_ranges
 from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.sized_trials import sized_trials
 from intarsia.measure.sizes import SizeSample
+from intarsia.support.errors import IntarsiaError
 
 LIMITS = JudgeLimits(is_checked=False)
 SAMPLES = (SizeSample({"n": 4}, 0.5), SizeSample({"n": 1}, 0.5), SizeSample({"n": 7}))
@@ -81,3 +82,13 @@ def test_sizes_that_are_only_checked_are_left_out_when_the_time_is_up() -> None:
     trials = sized_trials(softmax(), inputs(4), samples, limits, clock=lambda: float(next(ticks)))
     assert [trial.label for trial in trials if trial.label] == ["n=4", "n=1", "n=7"]
     assert "not checked, as the time was up: n=9" in trials[0].gate.reference
+
+
+def test_usual_sizes_that_no_judge_computes_are_an_error_that_names_the_option_for_others() -> None:
+    text = "g (float[n] x) => (float[m, 2] y) <int64[2] t = {-1, 2}> { y = Reshape (x, t) }"
+    halves = with_dim_ranges(from_onnx(model_of(text)), {"n": DimRange(3, 9)})
+    samples = (SizeSample({"n": 3}, 1.0), SizeSample({"n": 6}))
+    with pytest.raises(IntarsiaError) as caught:
+        sized_trials(halves, {"x": np.arange(3, dtype=np.float32)}, samples, LIMITS)
+    assert caught.value.help.startswith("it was tried with n=3..9; ")
+    assert "--shape n=LOW..HIGH" in caught.value.help

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,13 @@ import numpy as np
 import pytest
 
 from intarsia.measure.load import generate_load
-from intarsia.measure.load.generate_load import arrivals, run_closed_loop, run_open_loop
+from intarsia.measure.load.generate_load import (
+    Submit,
+    arrivals,
+    run_chained_loop,
+    run_closed_loop,
+    run_open_loop,
+)
 from intarsia.measure.load.load_result import LoadResult
 
 
@@ -81,7 +89,10 @@ def test_arrivals_are_a_poisson_process(rate: float) -> None:
     assert np.std(gaps) == pytest.approx(np.mean(gaps), rel=0.1)
 
 
-def test_a_closed_loop_keeps_its_number_of_requests_under_way() -> None:
+@pytest.mark.parametrize("run", [run_closed_loop, run_chained_loop])
+def test_a_closed_loop_keeps_its_number_of_requests_under_way(
+    run: Callable[[Submit, int, float], LoadResult],
+) -> None:
     under_way, most, lock = 0, 0, threading.Lock()
 
     def work() -> None:
@@ -93,10 +104,38 @@ def test_a_closed_loop_keeps_its_number_of_requests_under_way() -> None:
             under_way -= 1
 
     with ThreadPoolExecutor(8) as executor:
-        result = run_closed_loop(lambda _: executor.submit(work), 3, 0.05)
+        result = run(lambda _: executor.submit(work), 3, 0.05)
     assert 1 <= most <= 3
     assert result.requests > 3
     assert result.failures == 0
+
+
+def test_a_chain_sends_in_the_threads_that_end_requests_and_waits_for_the_last() -> None:
+    senders: set[str] = set()
+    ended_requests: list[int] = []
+
+    def submit(number: int) -> Future[Any]:
+        senders.add(threading.current_thread().name)
+        future = executor.submit(time.sleep, 0.001)
+        future.add_done_callback(lambda _: ended_requests.append(number))
+        return future
+
+    with ThreadPoolExecutor(1, thread_name_prefix="server") as executor:
+        result = run_chained_loop(submit, 1, 0.1)
+        assert sorted(ended_requests) == list(range(result.requests)), "it has waited for each"
+    assert result.requests > 3
+    assert {"server_0", threading.current_thread().name} >= senders > {threading.current_thread().name}
+
+
+def test_a_chain_goes_on_where_requests_end_at_once(clock: Clock) -> None:
+    """As many as the recursion limit of Python, and more."""
+
+    def submit(number: int) -> Future[Any]:
+        clock.sleep(0.001)
+        return ended(ValueError() if number == 7 else None)
+
+    result = run_chained_loop(submit, 2, 5.0)
+    assert (result.requests, result.failures) == (4999, 1)
 
 
 def test_failures_are_counted_and_have_no_latency(clock: Clock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,28 @@ def test_workers_are_left_without_processes_and_files(cluster: Processes, folder
         running.close()
     assert until(lambda: not any(keepers(pid) for pid in cluster.worker_pids()))
     assert until(lambda: not list((folder / "workers").glob("*/*/intarsia-run-*")))
+
+
+def test_a_workload_is_brought_to_every_worker_and_again_where_it_is_lost(
+    cluster: Processes, folder: Path
+) -> None:
+    def unpacked() -> list[Path]:
+        return list((folder / "workers").glob("*/*/intarsia-run-*/*-0"))
+
+    assert until(lambda: unpacked() == [])  # those of tests before
+    with connected(cluster) as testbed:
+        measured = list(testbed.measure([candidate(trace=number) for number in range(12)]))
+        assert len(unpacked()) == 2
+        for path in unpacked():
+            shutil.rmtree(path)
+        measured += testbed.measure([candidate(trace=number) for number in range(12, 24)])
+        assert len(unpacked()) == 2
+        for path in unpacked():
+            shutil.rmtree(path)
+        raced = testbed.race(TestRace.TWINS, RaceLimits(RacePolicy(max_rounds=8)))
+    assert sorted(int(item.input.candidate.text) for item in measured) == list(range(24))
+    assert {item.outcome.error for item in measured} == {MeasureError.OK}
+    assert {item.name for item in raced.ranking} == {"a", "b"}
 
 
 def test_a_killed_workers_candidates_go_to_the_other(scheduler: Processes, tmp_path: Path) -> None:

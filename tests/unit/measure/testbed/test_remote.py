@@ -33,7 +33,7 @@ from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.testbed.local import LocalTestbed
-from intarsia.measure.testbed.remote import RemoteTestbed
+from intarsia.measure.testbed.remote import RemoteTestbed, _most_submitted
 from intarsia.measure.worker_pool.process_tree import children
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.this_host import this_host
@@ -53,6 +53,13 @@ def processes() -> ProcessPoolExecutor:
 def threads() -> Iterator[RemoteTestbed]:
     with ThreadPoolExecutor(2) as executor, opened(executor) as testbed:
         yield testbed
+
+
+@pytest.mark.parametrize(
+    ("left", "lanes", "most"), [(64, 4, 8), (5, 4, 8), (4, 4, 4), (1, 4, 4), (1, 1, 1), (9, 1, 2)]
+)
+def test_the_last_candidates_wait_for_a_free_lane(left: int, lanes: int, most: int) -> None:
+    assert _most_submitted(left, lanes) == most
 
 
 def test_on_this_machine() -> None:
@@ -171,7 +178,7 @@ def test_closing_the_iterator_cancels_what_has_not_begun() -> None:
     executor = Holding(4, lambda first: first.set_exception(UsageError("no")))
     with opened(executor) as testbed:
         with pytest.raises(UsageError, match="no"):
-            next(testbed.measure([candidate(trace=number) for number in range(4)]))
+            next(testbed.measure([candidate(trace=number) for number in range(6)]))
         assert [future.cancelled() for future in executor.futures] == [False, True, True, True]
 
 

@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from intarsia.support.spoilt_process import spoil_process
+
 MEBIBYTE = 1 << 20
 
 
@@ -20,6 +22,16 @@ def good(number: int) -> int:
 
 def process_and_group() -> tuple[int, int]:
     return os.getpid(), os.getpgrp()
+
+
+def spoil_and_return() -> tuple[int, int]:
+    spoil_process()
+    return process_and_group()
+
+
+def spoil_and_raise() -> None:
+    spoil_process()
+    raise_error()
 
 
 def raise_error() -> None:

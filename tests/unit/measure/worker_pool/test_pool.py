@@ -191,6 +191,14 @@ def test_a_worker_without_standard_output_is_replaced() -> None:
     assert error.output.startswith("last words\n")
 
 
+def test_a_worker_that_can_do_no_other_task_is_replaced() -> None:
+    with WorkerPool(1) as pool:
+        first = pool.submit(bad_tasks.process_and_group).result()
+        assert pool.submit(bad_tasks.spoil_and_return).result() == first
+        assert isinstance(pool.submit(bad_tasks.spoil_and_raise).exception(), TaskRaisedError)
+        assert pool.submit(bad_tasks.process_and_group).result() != first
+
+
 def test_a_task_that_forks_replies_once() -> None:
     with WorkerPool(1) as pool:
         assert pool.submit(bad_tasks.come_back_twice).result() == 7

@@ -111,6 +111,14 @@ KERNELS = {
         if 0 <= i + k - 1 and i + k - 1 < 10 { y[i] = y[i] + x[i + k - 1]; } } } }""",
     "stores that are read again": """(x: Buffer[(8,), float32], y: Buffer[(8,), float32]) {
       for i in 7 { y[i] = x[i]; x[i + 1] = x[i + 1] + y[i]; y[i] = x[i + 1] + x[i]; } }""",
+    "distances that are parameters": """(x: Buffer[(64, 8), float32], n: Buffer[(), int64],
+        m: Buffer[(), int64], y: Buffer[(64, 8), float32]) {
+      for i in 3 { for unrolled j in 4 { for vectorized k in 8 {
+        y[min(i * n[] + j * m[] + 2, 60) - j, k] =
+          x[i * n[] + j * m[] + j, k] - x[n[] - m[] + 9, k]; } } } }""",
+    "distances that change": """(x: Buffer[(64,), float32], n: Buffer[(), int64],
+        m: Buffer[(), int64], y: Buffer[(64,), float32]) {
+      for i in 3 { for unrolled j in 4 { m[] = j + n[]; y[i * n[] + m[] * 2] = x[m[] + i]; } } }""",
 }
 
 

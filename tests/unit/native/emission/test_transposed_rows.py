@@ -23,11 +23,12 @@ AVX2 = Isa("x86_64", "x86-64-v3", ("avx", "avx2", "f16c", "fma", "sse2", "sse4.1
 SHUFFLE = re.compile(r"(%\w+) = shufflevector .*? (%\w+), .*? (%\w+), <\d+ x i32> <(.*)>")
 
 
+@pytest.mark.parametrize("itemsize", [1, 2, 4])
 @pytest.mark.parametrize("lanes", [4, 8, 16])
-def test_columns_of_a_square(lanes: int) -> None:
+def test_columns_of_a_square(lanes: int, itemsize: int) -> None:
     builder = Builder(ModuleText())
     rows = [f"%row{row}" for row in range(lanes)]
-    columns = transpose(builder, rows, f"<{lanes} x float>")
+    columns = transpose(builder, rows, f"<{lanes} x i{8 * itemsize}>", itemsize)
     values = {name: [(number, lane) for lane in range(lanes)] for number, name in enumerate(rows)}
     for line in builder.text().splitlines():
         found = SHUFFLE.search(line)
@@ -59,6 +60,21 @@ def test_a_square_is_loaded_by_rows() -> None:
     assert "load float" not in text
 
 
+@pytest.mark.parametrize("side", [4, 8, 16])
+def test_a_square_of_bytes_is_interleaved(side: int) -> None:
+    text = emit_llvm(parsed(text_of(side, side, dtype="uint8")), "k", AVX2).text
+    assert text.count(f"load <{side} x i8>") == side
+    assert text.count("shufflevector") == side * (side.bit_length() - 1)
+    assert "load i8" not in text
+
+
+def test_rows_of_an_incomplete_square_are_masked() -> None:
+    """Five columns of eight exist, and six rows."""
+    text = emit_llvm(parsed(text_of(5, 6, "y[i, j] = max(x[j, i], exp(x[j, i]));")), "k", AVX2).text
+    assert text.count("@llvm.masked.load") == 6 + 1  # and the declaration
+    assert "load float" not in text
+
+
 def test_two_squares_of_a_cache_line() -> None:
     assert shuffles(text_of(16, 8)) == 48
 
@@ -66,13 +82,13 @@ def test_two_squares_of_a_cache_line() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        text_of(7, 8),  # a column is missing
+        text_of(9, 8).replace("x[j, i]", "x[j, 8]"),  # one column
         text_of(8, 8, dtype="float64"),
         text_of(8, 8, "if (i < 5) { y[i, j] = x[j, i]; }"),  # the others may lie outside of the buffer
         text_of(8, 8, "for k in 2 { y[i, j] = x[j, i]; }"),
         text_of(8, 8).replace("unrolled i", "i"),
     ],
-    ids=["narrow", "wide elements", "guarded", "loop within lanes", "not unrolled"],
+    ids=["one column", "wide elements", "guarded", "loop within lanes", "not unrolled"],
 )
 def test_other_reads_stay_as_they_are(text: str) -> None:
     assert shuffles(text) == 0
@@ -105,7 +121,7 @@ def test_what_is_overwritten_is_read_again() -> None:
 @given(
     rows=st.integers(1, 40),
     columns=st.integers(1, 40),
-    dtype=st.sampled_from(["float32", "int32", "float64", "int8"]),
+    dtype=st.sampled_from(["float32", "int32", "float64", "int8", "uint8", "float16"]),
     store=st.sampled_from(
         [
             "y[i, j] = x[j, i];",
@@ -120,7 +136,7 @@ def test_all_machines_copy_right(isa: Isa, rows: int, columns: int, dtype: str, 
     y: npt.NDArray[Any] = np.zeros((rows, columns), dtype)
     compile_kernel(parsed(text_of(rows, columns, store, dtype)), isa)([x, y])
     i, j = np.indices((rows, columns))
-    expected = x.T + x.T if "+" in store else x.T
+    expected: npt.NDArray[Any] = x.T + x.T if "+" in store else x.T
     expected = np.where(i < 9, expected, 0) if "i < 9" in store else expected
     expected = np.where(j < 9, expected, 0) if "j < 9" in store else expected
     np.testing.assert_array_equal(y, expected)

@@ -1,6 +1,8 @@
 """Schedules without search: every workload as kernels, on each level of proof that needs no GPU."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.gpu_on_cpu.cpu_kernels import Array
@@ -17,11 +19,22 @@ from tests.tir_checks import in_module
 
 from intarsia.ir import PrimFunc
 from intarsia.ir.loop_walk import walk
-from intarsia.ir.prim_func import Allocate, Barrier, Block, For, IfThenElse, MemoryScope, Statement
+from intarsia.ir.prim_func import (
+    Allocate,
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Block,
+    For,
+    IfThenElse,
+    MemoryScope,
+    Statement,
+)
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.gpu.default_gpu_state import default_gpu_state, lower_to_kernels
 from intarsia.native.lowering import lower_naive
-from intarsia.native.tir.rewriting import block, flat
+from intarsia.native.tir.rewriting import block, flat, with_body
 from intarsia.support.errors import ExecutionError
 
 DAGS = WORKLOADS | HARD
@@ -75,28 +88,40 @@ def test_a_ragged_product_computes_the_same(shape: tuple[int, int, int]) -> None
         assert_close(on_this_cpu(function, inputs, is_descending=is_descending), expected)
 
 
-def without_each_barrier(function: PrimFunc) -> Iterator[PrimFunc]:
-    """The function once for each of its barriers, without it."""
-    barriers = sum(isinstance(visit.statement, Barrier) for visit in walk(function.body))
-    for number in range(barriers):
-        yield PrimFunc(function.params, _without(function.body, [number]), function.attrs)
+def with_each_fault(function: PrimFunc) -> Iterator[PrimFunc]:
+    """The function without each of its barriers, waits, and ends of groups, or waiting for fewer groups."""
+    for kind in (Barrier, AsyncWait, AsyncCommit):
+        count = sum(isinstance(visit.statement, kind) for visit in walk(function.body))
+        for number in range(count):
+            yield replace(function, body=changed(function.body, kind, [number], lambda _: Block(())))
+    waits = sum(isinstance(visit.statement, AsyncWait) for visit in walk(function.body))
+    for number in range(waits):
+        yield replace(function, body=changed(function.body, AsyncWait, [number], _later))
 
 
-def _without(statement: Statement, left: list[int]) -> Statement:
+def _later(wait: AsyncWait) -> Statement:
+    return AsyncWait(wait.pending + 1)
+
+
+def changed(
+    statement: Statement, kind: type[Any], left: list[int], change: Callable[[Any], Statement]
+) -> Statement:
+    """The statement with the one of a kind changed that `left` others stand before."""
+
+    def inside(inner: Statement) -> Statement:
+        return changed(inner, kind, left, change)
+
     match statement:
-        case Barrier():
+        case _ if isinstance(statement, kind):
             left[0] -= 1
-            return Block(()) if left[0] == -1 else statement
+            return change(statement) if left[0] == -1 else statement
         case Block():
-            return block([_without(inner, left) for inner in flat(statement)])
-        case For():
-            return For(statement.var, statement.extent, _without(statement.body, left), statement.kind)
-        case Allocate():
-            return Allocate(statement.buffer, _without(statement.body, left))
+            return block([inside(inner) for inner in flat(statement)])
+        case For() | Allocate():
+            return with_body(statement, inside(statement.body))
         case IfThenElse(otherwise=otherwise):
-            then = _without(statement.then, left)
-            second = None if otherwise is None else _without(otherwise, left)
-            return IfThenElse(statement.cond, then, second)
+            then = inside(statement.then)
+            return IfThenElse(statement.cond, then, None if otherwise is None else inside(otherwise))
         case _:
             return statement
 
@@ -109,17 +134,23 @@ WAITING: dict[str, Callable[[], Tensors]] = {
 }
 
 
+@pytest.mark.parametrize("tiles", [1, 2, 3])
 @pytest.mark.parametrize("name", sorted(WAITING))
-def test_every_planted_missing_barrier_is_found(name: str) -> None:
+def test_every_planted_missing_barrier_and_wait_is_found(name: str, tiles: int) -> None:
     dag = ComputeDAG(WAITING[name]())
-    function, inputs = lower_to_kernels(dag, default_gpu_state(dag)), whole_numbers(dag)
+    function, inputs = lower_to_kernels(dag, default_gpu_state(dag), tiles), whole_numbers(dag)
     expected = interpreted(lower_naive(dag.outputs), inputs)
-    faulty = list(without_each_barrier(function))
+    faulty = list(with_each_fault(function))
     assert faulty
+    assert has_copies(function) == (tiles > 1 and name != "rows")
     for candidate in faulty:
         with pytest.raises(ExecutionError, match="race for element"):
             interpreted(candidate, inputs)
         assert is_wrong(candidate, inputs, expected)
+
+
+def has_copies(function: PrimFunc) -> bool:
+    return any(isinstance(visit.statement, AsyncCopy) for visit in walk(function.body))
 
 
 def is_wrong(function: PrimFunc, inputs: dict[str, Array], expected: dict[str, Array]) -> bool:

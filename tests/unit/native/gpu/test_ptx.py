@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.gpu_on_cpu.kernel_checks import assert_close, on_this_cpu, whole_numbers
 from tests.native_workloads import (
     Tensors,
     conv2d_nchw_bn_relu,
@@ -21,13 +22,14 @@ from intarsia.native.gpu import ptxas
 from intarsia.native.gpu.default_gpu_state import default_gpu_state, lower_to_kernels
 from intarsia.native.gpu.emit_kernels import EmittedKernels, emit_kernels
 from intarsia.native.gpu.generate_ptx import MODELS, generate_ptx
+from intarsia.native.gpu.kernel_list import DECLARED_SHARED_BYTES, MOST_SHARED_BYTES
 from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.support.errors import CompileError, MissingToolchainError
 
 # Most registers of a thread; found with ptxas 13.0: at most 80 leave room for three blocks of 256 threads.
 REGISTERS: dict[str, tuple[Callable[[], Tensors], int]] = {
     "product": (lambda: matmul(1024, 1024, 1024), 64),
-    "small product": (lambda: matmul(64, 64, 512), 64),
+    "small product": (lambda: matmul(64, 64, 512), 96),  # of 64 threads
     "convolution": (lambda: conv2d_nchw_bn_relu(1, 56, 56, 64, 64, 3, 1, 1), 80),
     "depthwise convolution": (depthwise_conv2d, 64),
     "softmax": (lambda: softmax_nm(128, 1000), 64),
@@ -55,6 +57,19 @@ def test_kernels_need_few_registers_and_spill_none(name: str, model: str) -> Non
     for each in resources:
         assert each.spilled_bytes == 0
         assert each.registers <= most
+
+
+@needs_ptxas
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+def test_a_product_with_tiles_in_turn_spills_none(tiles: int) -> None:
+    dag = ComputeDAG(matmul(1024, 1024, 1024))
+    kernels = emit_kernels(lower_to_kernels(dag, default_gpu_state(dag), tiles), "k", "sm_80")
+    assert [launch.shared_bytes for launch in kernels.launches] == [tiles * (64 * 20 + 16 * 64) * 4]
+    ptx = generate_ptx(kernels.text, "sm_80")
+    assert ("cp.async.cg.shared.global" in ptx) == (tiles > 1)
+    (resources,) = assemble(ptx, "sm_80").kernels
+    assert resources.spilled_bytes == 0
+    assert resources.registers <= 64
 
 
 def test_shared_and_global_memory_have_their_own_instructions() -> None:
@@ -114,16 +129,34 @@ def test_ptxas_of_the_wheel_is_found_where_path_has_none(
             "a kernel has 2048 threads in a block; expected at most 1024",
         ),
         (
-            "for block b in 1 { alloc s: Buffer[(20000,), float32, shared] { for thread t in 8 "
+            "for block b in 1 { alloc s: Buffer[(30000,), float32, shared] { for thread t in 8 "
             "{ s[t] = x[0, t]; y[0, t] = s[t]; } } }",
-            "a kernel has 80000 bytes of shared memory; expected at most 49152",
+            "a kernel has 120000 bytes of shared memory; expected at most 101376",
         ),
         (
-            "for block b in 4 { for thread t in 8 { y[b, t] = float32(exp(float64(x[b, t]))); } }",
-            "no GPU code for the functions of the C library exp",
+            "for block b in 4 { for thread t in 8 { y[b, t] = float32(sin(float64(x[b, t]))); } }",
+            "no GPU code for the functions of the C library sin",
         ),
     ],
 )
 def test_what_no_gpu_can_run_is_refused(body: str, problem: str) -> None:
     with pytest.raises(CompileError, match=problem):
         emit_kernels(parsed(f"{HEAD} {body} }}"), "k", "sm_80")
+
+
+def test_shared_memory_above_48_kb_is_asked_for_at_the_launch() -> None:
+    dag = ComputeDAG(matmul(64, 64, 512))
+    function = lower_to_kernels(dag, default_gpu_state(dag), 20, MOST_SHARED_BYTES)
+    kernels = emit_kernels(function, "k", "sm_80")
+    (launch,) = kernels.launches
+    assert DECLARED_SHARED_BYTES < launch.dynamic_bytes == launch.shared_bytes <= MOST_SHARED_BYTES
+    assert "external addrspace(3) global [0 x i8]" in kernels.text
+    ptx = generate_ptx(kernels.text, "sm_80")
+    assert ".extern .shared" in ptx
+    if find_ptxas() is not None:
+        (resources,) = assemble(ptx, "sm_80").kernels
+        assert resources.spilled_bytes == 0
+    inputs = whole_numbers(dag)
+    for is_descending in (False, True):
+        results = on_this_cpu(function, inputs, is_descending=is_descending)
+        assert_close(results, {"C": inputs["A"] @ inputs["B"]})

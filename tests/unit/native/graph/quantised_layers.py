@@ -120,6 +120,7 @@ class Layer:
 
 def convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
     """The sums of a convolution of groups."""
+    weight = _with_zeros_between(weight, attrs.get("dilations", (1, 1)))
     pad, stride = attrs.get("pads", (0, 0, 0, 0)), attrs.get("strides", (1, 1))
     wide = np.pad(x, ((0, 0), (0, 0), (pad[0], pad[2]), (pad[1], pad[3])))
     taps = weight.shape[2:]
@@ -130,6 +131,14 @@ def convolved(x: Array, weight: Array, attrs: dict[str, Any]) -> Array:
     factors = weight.reshape(groups, -1, *weight.shape[1:])
     sums: Array = np.einsum("ngchwij,gmcij->ngmhw", grouped, factors)
     return sums.reshape(batch, -1, rows, columns)
+
+
+def _with_zeros_between(weight: Array, dilations: tuple[int, ...]) -> Array:
+    """Weights of windows without dilations."""
+    extents = [(taps - 1) * step + 1 for taps, step in zip(weight.shape[2:], dilations, strict=True)]
+    wide = np.zeros((*weight.shape[:2], *extents), weight.dtype)
+    wide[:, :, :: dilations[0], :: dilations[1]] = weight
+    return wide
 
 
 def dense_channels() -> st.SearchStrategy[tuple[int, int, int]]:
@@ -159,6 +168,19 @@ def convolutions(draw: st.DrawFn) -> Layer:
     attrs = {"pads": pads, "strides": (stride, stride), "group": groups}
     weight = filters, channels // groups, taps, taps
     return _layer(draw, "Conv", (draw(st.integers(1, 2)), channels, *size), weight, attrs)
+
+
+@st.composite
+def depthwise(draw: st.DrawFn) -> Layer:
+    """Convolutions of each channel on its own, with windows of up to nine rows."""
+    taps = draw(st.integers(1, 9)), draw(st.integers(1, 5))
+    strides, dilations = ((draw(st.integers(1, 2)), draw(st.integers(1, 2))) for _ in range(2))
+    reach = [(count - 1) * step + 1 for count, step in zip(taps, dilations, strict=True)]
+    pads = tuple(draw(st.integers(0, extent - 1)) for extent in (*reach, *reach))
+    size = [draw(st.integers(extent, extent + 9)) for extent in reach]
+    channels = draw(st.sampled_from((8, 16, 20, 40)))
+    attrs = {"pads": pads, "strides": strides, "dilations": dilations, "group": channels}
+    return _layer(draw, "Conv", (draw(st.integers(1, 2)), channels, *size), (channels, 1, *taps), attrs)
 
 
 @st.composite

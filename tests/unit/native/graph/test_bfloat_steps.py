@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -185,7 +185,9 @@ def _residual_block() -> tuple[Var, Expr]:
 
 def test_values_between_products_are_stored_in_half_of_the_bytes() -> None:
     x, result = _residual_block()
-    plan = _planned(x, result)
+    machine = Isa.host().machine
+    uncached = replace(machine, caches=replace(machine.caches, third=0))  # else transforms in float32 pay
+    plan = _planned(x, result, replace(Isa.host(), machine=uncached))
     written = {number for kernel in plan.kernels for number in kernel.outputs} - set(plan.results)
     read = {
         plan.values[number].type for number in written if plan.values[number].type.static_shape[2:] == (8, 8)
@@ -233,6 +235,13 @@ def test_transforms_in_float32_are_preferred_where_they_are_faster() -> None:
     assert _dots(_planned(small, _conv(small, 256, 3), named_cpu("znver4", 1))) == 1
 
 
+def test_convolutions_of_bfloat16_tensors_have_no_transforms_to_prefer() -> None:
+    x = Var("x", checked_type=TensorType((1, 64, 56, 56), DType.BFLOAT16))
+    weight = constant(np.ones((64, 64, 3, 3)) / 576, BFLOAT16.type)
+    function = _function(x, call("Relu", call("Conv", x, weight, pads=(1, 1, 1, 1))))
+    assert _dots(plan_region(function, named_cpu("znver4", 1))) == 1
+
+
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.FLOAT64])
 def test_other_types_are_left_alone(dtype: DType) -> None:
     x = Var("x", checked_type=TensorType((4, 32), dtype))
@@ -261,3 +270,90 @@ def test_casts_that_a_program_contains_are_blocked_with_their_convolutions() -> 
     assert _dots(plan) == 1
     (found,) = run_plan(plan, [np.full((1, 16, 8, 8), 1.5, np.float32)], Isa.host())
     np.testing.assert_array_equal(found, np.full((1, 16, 8, 8), 1.5, np.float32))
+
+
+def _bfloat_image(channels: int, size: int = 8) -> Var:
+    return Var("x", checked_type=TensorType((1, channels, size, size), DType.BFLOAT16))
+
+
+def _inverted_bottleneck() -> tuple[Var, Expr]:
+    """A stem, and an inverted bottleneck with a pool behind it, all in bfloat16."""
+    x, random = _bfloat_image(3), np.random.default_rng(3)
+    bounds = [constant(np.array(bound), BFLOAT16.type) for bound in (0, 1.5)]
+
+    def conv(given: Expr, filters: int, channels: int, taps: int, group: int = 1) -> Expr:
+        weight = constant(random.standard_normal((filters, channels, taps, taps)), BFLOAT16.type)
+        return call("Conv", given, weight, pads=(taps // 2,) * 4, group=group)
+
+    wide = call("Clip", conv(call("Clip", conv(x, 16, 3, 3), *bounds), 32, 16, 1), *bounds)
+    narrow = conv(call("Clip", conv(wide, 32, 1, 3, group=32), *bounds), 16, 32, 1)
+    return x, call("GlobalAveragePool", call("AveragePool", narrow, kernel_shape=(2, 2), strides=(2, 2)))
+
+
+def test_everything_between_convolutions_of_bfloat16_tensors_is_in_blocks() -> None:
+    x, result = _inverted_bottleneck()
+    plan = plan_region(_function(x, result), Isa.host())
+    written = {number for kernel in plan.kernels for number in kernel.outputs} - set(plan.results)
+    assert all(plan.values[number].lanes > 0 for number in written)
+
+
+def test_activations_choose_before_sums_are_rounded() -> None:
+    x, result = _inverted_bottleneck()
+    plan = plan_region(_function(x, result), Isa.host())
+    rounding = [str(kernel.dag) for kernel in plan.kernels if "clip" in str(kernel.dag).lower()]
+    assert len(rounding) == 3
+    assert all("flushed" in text for text in rounding)
+    assert all(".f32" not in text for text in rounding)  # Clip of bfloat16 numbers rounds once more
+
+
+@pytest.mark.parametrize("name", list(SETS))
+def test_rounding_after_activations_gives_what_rounding_before_them_gives(name: str) -> None:
+    x, result = _inverted_bottleneck()
+    isa, given_x = SETS[name], np.random.default_rng(5).standard_normal((1, 3, 8, 8)).astype(BFLOAT16)
+    function = _function(x, result)
+    with patch("intarsia.native.graph.bfloat_region.with_late_roundings", lambda line: line):
+        (expected,) = run_plan(plan_region(function, isa), [given_x], isa)
+    (found,) = run_plan(plan_region(function, isa), [given_x], isa)
+    np.testing.assert_array_equal(found, expected)
+
+
+def _bfloat_conv(x: Expr, filters: int, channels: int, seed: int = 0) -> Expr:
+    weight = np.random.default_rng(seed).standard_normal((filters, channels, 1, 1))
+    return call("Conv", x, constant(weight, BFLOAT16.type))
+
+
+@pytest.mark.parametrize("name", list(SETS))
+def test_a_gate_behind_a_convolution_rounds_once(name: str) -> None:
+    x, isa = _bfloat_image(16), SETS[name]
+    sums = _bfloat_conv(x, 32, 16)
+    gated = call("Mul", sums, call("Sigmoid", sums))
+    given_x = np.random.default_rng(5).standard_normal((1, 16, 8, 8)).astype(BFLOAT16)
+    plan = plan_region(_function(x, gated), isa)
+    assert sum(str(kernel.dag).count("bfloat16(") for kernel in plan.kernels) == 1
+    (found,) = run_plan(plan, [given_x], isa)
+    weight = np.random.default_rng(0).standard_normal((32, 16, 1, 1)).astype(BFLOAT16)
+    exact = convolved(given_x.astype(np.float64), weight.astype(np.float64), {"pads": (0,) * 4})
+    exact = exact / (1 + np.exp(-exact))
+    assert np.all(np.abs(found.astype(np.float64) - exact) <= 2.0**-8 * np.abs(exact) + 1e-4)
+
+
+def test_sums_that_are_read_farther_away_as_well_are_stored_in_half_of_the_bytes() -> None:
+    x = _bfloat_image(16)
+    first = _bfloat_conv(x, 16, 16)
+    second = _bfloat_conv(call("Relu", _bfloat_conv(call("Relu", first), 16, 16, 1)), 16, 16, 2)
+    plan = plan_region(_function(x, call("Add", second, first)), Isa.host())
+    written = {number for kernel in plan.kernels for number in kernel.outputs}
+    assert {plan.values[number].type.dtype for number in written} == {DType.BFLOAT16}
+
+
+def test_grouped_convolutions_that_fit_no_words_are_computed_in_float32() -> None:
+    x = _bfloat_image(12)
+    weight = np.random.default_rng(0).standard_normal((12, 3, 1, 1)).astype(BFLOAT16)
+    result = call("Conv", x, constant(weight, BFLOAT16.type), group=4)
+    plan = plan_region(_function(x, result), Isa.host())
+    assert _dots(plan) == 0
+    given_x = np.random.default_rng(5).standard_normal((1, 12, 8, 8)).astype(BFLOAT16)
+    (found,) = run_plan(plan, [given_x], Isa.host())
+    wide_x, wide_weight = (array.astype(np.float64) for array in (given_x, weight))
+    exact = convolved(wide_x, wide_weight, {"pads": (0,) * 4, "group": 4})
+    assert np.all(np.abs(found.astype(np.float64) - exact) <= 2.0**-8 * np.abs(exact) + 1e-5)

@@ -201,10 +201,45 @@ def test_other_readers_get_the_matrix_in_float32() -> None:
     np.testing.assert_allclose(found, given_x @ (0.5 * numbers) + 0.5 * numbers.sum(), rtol=1e-5)
 
 
-def test_products_in_float16_stay_as_they_are() -> None:
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("name", sorted(SETS))
+def test_products_in_narrow_floats_are_summed_in_float32(name: str, rows: int, dtype: DType) -> None:
+    """The result is the exact one, rounded once; the reference rounds the weights as well."""
+    x = Var("x", checked_type=TensorType((rows, 64), dtype))
+    random = np.random.default_rng(3)
+    numbers = random.integers(0, 16, (64, 40))
+    scale = random.uniform(0.5, 2, (2, 40)).astype(dtype.numpy)
+    weight = call(
+        "DequantizeLinear",
+        constant(numbers, DType.UINT4.numpy.type),
+        constant(scale, dtype.numpy.type),
+        constant(np.full((2, 40), 7), DType.UINT4.numpy.type),
+        axis=0,
+        block_size=32,
+    )
+    bias = constant(random.standard_normal(40), dtype.numpy.type)
+    function = _function(x, call("Relu", call("Add", call("MatMul", x, weight), bias)))
+    plan = plan_region(function, SETS[name])
+    assert _products(plan) == 1
+    assert len(plan.kernels) == 2, "the left matrix is widened once for all panels"
+    given_x = random.standard_normal((rows, 64)).astype(dtype.numpy)
+    (found,) = run_plan(plan, [given_x], SETS[name])
+    assert found.dtype == dtype.numpy
+    exact = given_x.astype(np.float64) @ ((numbers - 7.0) * np.repeat(scale.astype(np.float64), 32, 0))
+    exact = np.maximum(exact + bias.data.astype(np.float64), 0)
+    unit = 2.0**-10 if dtype is DType.FLOAT16 else 2.0**-7
+    assert np.all(np.abs(found.astype(np.float64) - exact) <= unit * (np.abs(exact) + 20))
+
+
+def test_a_gemm_in_float16_has_its_bias() -> None:
     x = Var("x", checked_type=TensorType((3, 32), DType.FLOAT16))
     weight = call("DequantizeLinear", constant(np.ones((32, 16)), np.int8), constant(0.5, np.float16))
-    assert _products(plan_region(_function(x, call("MatMul", x, weight)), Isa.host())) == 0
+    bias = constant(np.arange(16), np.float16)
+    plan = plan_region(_function(x, call("Gemm", x, weight, bias)), Isa.host())
+    assert _products(plan) == 1
+    (found,) = run_plan(plan, [np.ones((3, 32), np.float16)], Isa.host())
+    np.testing.assert_array_equal(found, np.full((3, 16), 16, np.float16) + np.arange(16, dtype=np.float16))
 
 
 def test_products_of_quantised_inputs_sum_bytes() -> None:
@@ -222,6 +257,82 @@ def test_blocks_that_share_words_are_read_in_float32() -> None:
     assert _products(plan) == 0
     (found,) = run_plan(plan, [layer.numbers()[0]], Isa.host())
     layer.check(found)
+
+
+def _digit_layer(rows: int, depth: int = 512, block: int = 128, columns: int = 256) -> Layer:
+    return Layer((rows, depth), columns, DType.UINT4, block, "one", "MatMul", False, 11)
+
+
+def _with_dot() -> Isa:
+    isa = Isa.host()
+    if not isa.has_int8_dot:
+        pytest.skip("needs an instruction for sums of products of bytes")
+    return isa
+
+
+def _sums_bytes(plan: RegionPlan) -> bool:
+    return any("dot_u8s8" in str(kernel.dag) for kernel in plan.kernels)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("block", [0, 32, 128])
+def test_few_rows_sum_bytes_of_three_digits(rows: int, block: int) -> None:
+    layer, isa = _digit_layer(rows, block=block), _with_dot()
+    plan = plan_region(layer.program(), isa)
+    assert _sums_bytes(plan)
+    (found,) = run_plan(plan, [layer.numbers()[0]], isa)
+    layer.check(found)
+
+
+def test_what_is_summed_in_float32() -> None:
+    """Many rows share the unpacking; of few columns the digits cost too much; AVX2 has no instruction."""
+    isa = _with_dot()
+    for layer in (_digit_layer(9), _digit_layer(1, columns=128)):
+        assert not _sums_bytes(plan_region(layer.program(), isa))
+    assert not _sums_bytes(plan_region(_digit_layer(1).program(), SETS["avx2"]))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-20, 1e25])
+@pytest.mark.parametrize("outlier", [1.0, 1e4])
+def test_digits_are_as_exact_as_float32(size: float, outlier: float) -> None:
+    """Against float64: the error is that of float32's own sums, also with outliers and empty blocks."""
+    layer, isa = _digit_layer(2), _with_dot()
+    x, numbers, scale, zero, _ = layer.numbers()
+    given_x = x * np.float32(size)
+    given_x[0, 7] *= np.float32(outlier)
+    given_x[1, 128:256] = 0
+    (found,) = run_plan(plan_region(layer.program(), isa), [given_x], isa)
+    weight = (numbers - np.repeat(zero, 128, 0)) * np.repeat(scale.astype(np.float64), 128, 0)
+    exact = np.maximum(given_x.astype(np.float64) @ weight, 0)
+    sizes = np.abs(given_x.astype(np.float64)) @ np.abs(weight)
+    assert np.all(np.abs(found - exact) <= 4e-6 * sizes)
+
+
+def test_digits_at_the_ends_of_their_range() -> None:
+    """Equal numbers of the largest magnitude, and the largest weights: the longest sums of a block."""
+    isa = _with_dot()
+    x = Var("x", checked_type=TensorType((2, 4096), DType.FLOAT32))
+    weight = call(
+        "DequantizeLinear",
+        constant(np.full((4096, 256), 15), DType.UINT4.numpy.type),
+        constant(np.ones(256)),
+        axis=1,
+    )
+    plan = plan_region(_function(x, call("MatMul", x, weight)), isa)
+    assert _sums_bytes(plan)
+    given_x = np.stack([np.full(4096, 3.5), np.full(4096, -3.5)]).astype(np.float32)
+    (found,) = run_plan(plan, [given_x], isa)
+    np.testing.assert_allclose(found, np.repeat([[3.5 * 15 * 4096], [-3.5 * 15 * 4096]], 256, 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_a_block_that_is_not_finite_makes_its_row_nan(value: float) -> None:
+    isa, layer = _with_dot(), _digit_layer(2)
+    x = layer.numbers()[0].copy()
+    x[1, 300] = value
+    (found,) = run_plan(plan_region(layer.program(), isa), [x], isa)
+    assert np.isfinite(found[0]).all()
+    assert np.isnan(found[1]).all()
 
 
 def test_panels_waste_little() -> None:

@@ -164,10 +164,10 @@ def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     np.testing.assert_allclose(run_plan(plan, [data], isa)[0], np.asarray(expected), atol=1e-4)
 
 
-@pytest.mark.parametrize(("memory", "tile"), [(0.05, 4), (1.0, 2), (8.0, 0)])
-def test_transforms_pay_where_memory_keeps_up(memory: float, tile: int) -> None:
+@pytest.mark.parametrize(("weights", "tile"), [(0.05, 4), (1.0, 2), (8.0, 0)])
+def test_transforms_pay_where_reads_of_weights_keep_up(weights: float, tile: int) -> None:
     """F(4, 3) reads four times the weights of direct sums, F(2, 3) not twice as many."""
-    costs = REFERENCE_COSTS._replace(memory=memory)
+    costs = REFERENCE_COSTS._replace(weights=weights)
     assert estimated_tile(shape(256, 14), costs) == tile
     assert BY_ESTIMATE.tile(shape(256, 14), costs) == tile
 
@@ -177,7 +177,9 @@ def test_plans_estimate_with_the_machine_and_the_threads() -> None:
     weight = np.ones((256, 256, 3, 3), np.float32)
     x = Var("x", checked_type=TensorType.of(np.zeros((1, 256, 14, 14), np.float32)))
     function = Function((x,), call("Conv", x, constant(weight), pads=(1, 1, 1, 1)))
-    machine = replace(FAMILIES["znver3"], busy_memory_bandwidth=0.5)
+    znver3 = FAMILIES["znver3"]
+    small = replace(znver3.caches, third=weight.nbytes)  # it does not keep them beside other values
+    machine = replace(znver3, busy_memory_bandwidth=0.5, caches=small)
     isa = replace(Isa("x86_64", "znver3", ("avx", "avx2", "fma")), cores=2, machine=machine)
 
     def algorithms(threads: int) -> set[str]:
@@ -186,3 +188,16 @@ def test_plans_estimate_with_the_machine_and_the_threads() -> None:
 
     assert algorithms(1) == {"winograd2"}
     assert algorithms(2) == set()
+
+
+@pytest.mark.parametrize(("third", "expected"), [(1 << 22, "winograd2"), (1 << 23, "winograd4")])
+def test_plans_know_whether_the_last_cache_keeps_all_weights(third: int, expected: str) -> None:
+    weight = np.ones((256, 256, 3, 3), np.float32)  # 2.25 MiB
+    x = Var("x", checked_type=TensorType.of(np.zeros((1, 256, 14, 14), np.float32)))
+    function = Function((x,), call("Conv", x, constant(weight), pads=(1, 1, 1, 1)))
+    znver3 = FAMILIES["znver3"]
+    isa = Isa("x86_64", "znver3", ("avx", "avx2", "fma"), machine=znver3)
+    plan = plan_region(
+        function, replace(isa, machine=replace(znver3, caches=replace(znver3.caches, third=third)))
+    )
+    assert {name for kernel in plan.kernels for name in algorithm_names(kernel.dag)} == {expected}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,13 +15,14 @@ from tests.effort import examples
 from tests.emitted_kernels import x86_sets
 from tests.emulated_cpus import CPUS
 from tests.unit.native.graph.programs import constant
-from tests.unit.native.graph.quantised_layers import Layer, convolutions, products
+from tests.unit.native.graph.quantised_layers import Layer, convolutions, depthwise, products
 from tests.unit.native.graph.run_plan import run_plan
 
 from intarsia.build import build
 from intarsia.ir import DType, Expr, Function, GlobalVar, IRModule, TensorType, Tuple, Var
 from intarsia.native.graph import RegionPlan, plan_region
 from intarsia.native.machine.isa import Isa
+from intarsia.native.schedule.families import schedule_family
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.target import Target
@@ -30,7 +32,7 @@ Array = npt.NDArray[Any]
 SETS = x86_sets()
 
 
-@given(st.one_of(convolutions(), products()), st.sampled_from(sorted(SETS)))
+@given(st.one_of(convolutions(), depthwise(), products()), st.sampled_from(sorted(SETS)))
 @settings(max_examples=examples(120, quick=12), deadline=None)
 def test_layers_without_a_schedule(layer: Layer, name: str) -> None:
     """Kernels are as declared, on every instruction set."""
@@ -39,7 +41,7 @@ def test_layers_without_a_schedule(layer: Layer, name: str) -> None:
     np.testing.assert_array_equal(found, layer.expected())
 
 
-@given(st.one_of(convolutions(), products()), st.sampled_from(sorted(SETS)))
+@given(st.one_of(convolutions(), depthwise(), products()), st.sampled_from(sorted(SETS)))
 @settings(max_examples=examples(60, quick=8), deadline=None)
 def test_layers_as_they_are_built(layer: Layer, name: str) -> None:
     """Kernels are scheduled, and words are read from the caller's bytes."""
@@ -60,7 +62,7 @@ def _reads_words(plan: RegionPlan) -> bool:
 @pytest.mark.parametrize(
     ("operator", "x", "weight", "attrs"),
     [
-        ("Conv", (1, 32, 8, 8), (32, 32, 3, 3), {"pads": (1, 1, 1, 1)}),
+        ("Conv", (1, 32, 4, 4), (32, 32, 3, 3), {"pads": (1, 1, 1, 1)}),
         ("Conv", (1, 3, 8, 8), (32, 3, 3, 3), {}),
         ("Conv", (1, 32, 8, 8), (32, 16, 3, 3), {"group": 2}),
         ("Conv", (1, 64, 28, 28), (64, 8, 3, 3), {"group": 8}),
@@ -74,6 +76,32 @@ def test_sums_are_of_words(
 ) -> None:
     layer = Layer(operator, x, weight, attrs, np.uint8, np.int8, 7, True, "", True, 1)
     assert _reads_words(_plan(layer))
+
+
+@pytest.mark.parametrize(("taps", "is_by_words"), [((3, 3), True), ((7, 1), True), ((1, 3), False)])
+def test_depthwise_sums_are_of_words_where_that_is_faster(taps: tuple[int, int], is_by_words: bool) -> None:
+    """With an instruction, for windows of several rows."""
+    layer = Layer(
+        "Conv", (1, 64, 9, 9), (64, 1, *taps), {"group": 64}, np.uint8, np.int8, 7, True, "", True, 1
+    )
+    for isa in SETS.values():
+        assert _reads_words(plan_region(layer.program(), isa)) == (is_by_words and isa.has_int8_dot)
+
+
+@pytest.mark.parametrize("size", [(56, 56), (7, 7), (1, 40), (9, 1)])
+def test_sums_of_rows_fit_into_the_registers_of_every_cpu(size: tuple[int, int]) -> None:
+    attrs = {"group": 64, "pads": (1, 1, 1, 1)}
+    layer = Layer("Conv", (1, 64, *size), (64, 1, 3, 3), attrs, np.uint8, np.int8, 7, True, "", True, 1)
+    short = replace(CPUS["haswell"], features=(*CPUS["haswell"].features, "avxvnni"))
+    for isa in (isa for isa in (short, *CPUS.values()) if isa.has_int8_dot):
+        (dag,) = (
+            kernel.dag
+            for kernel in plan_region(layer.program(), isa).kernels
+            if "dot_u8s8" in str(kernel.dag)
+        )
+        family = schedule_family(dag, isa, 1)
+        assert family is not None
+        assert family.fits(family.default)
 
 
 def test_extreme_bytes_do_not_saturate() -> None:

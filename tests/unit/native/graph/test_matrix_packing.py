@@ -10,10 +10,10 @@ from tests.effort import examples
 
 from intarsia.build import build
 from intarsia.ir import Constant, Function, IRModule, TensorType, Var
+from intarsia.native.dag.gemm_form import MatrixPacking
 from intarsia.native.graph import KernelDecision, KernelDecisions, PlanOptions, plan_region
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.gemm import gemm_plans
-from intarsia.native.schedule.gemm_form import MatrixPacking
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.op import call
 from intarsia.passes import partition_whole

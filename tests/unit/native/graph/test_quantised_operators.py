@@ -63,7 +63,7 @@ def test_operators_on_quantised_numbers(layer: Layer, name: str) -> None:
 
 def test_a_quantised_convolution_sums_words() -> None:
     attrs = {"pads": (1, 1, 1, 1)}
-    layer = Layer("Conv", (1, 32, 8, 8), (32, 32, 3, 3), attrs, np.uint8, np.int8, 7, True, "int32", True, 1)
+    layer = Layer("Conv", (1, 32, 4, 4), (32, 32, 3, 3), attrs, np.uint8, np.int8, 7, True, "int32", True, 1)
     assert _reads_words(plan_region(_as_operator(layer), Isa.host()))
 
 

@@ -179,14 +179,22 @@ def test_results_and_reductions_stay_where_they_are() -> None:
 UNSUPPORTED = [
     annotation.keyword
     for annotation in IteratorAnnotation
-    if annotation.is_thread and annotation not in (IteratorAnnotation.BLOCK_X, IteratorAnnotation.THREAD_X)
+    if annotation.is_thread
+    and annotation
+    not in (IteratorAnnotation.BLOCK_X, IteratorAnnotation.THREAD_X, IteratorAnnotation.VTHREAD)
 ]
 
 
 @pytest.mark.parametrize("axis", UNSUPPORTED)
 def test_a_loop_on_another_axis_of_threads_is_refused(axis: str) -> None:
     state = LoopState.initial(PRODUCT).bind("C", "j", axis)
-    with pytest.raises(UsageError, match=f"the loop j of C is bound to {axis}; expected blockIdx.x or"):
+    with pytest.raises(UsageError, match=f"the loop j of C is bound to {axis}; expected blockIdx.x, "):
+        lower(PRODUCT, state)
+
+
+def test_two_loops_of_a_stage_over_threads_are_refused() -> None:
+    state = LoopState.initial(PRODUCT).bind("C", "i", "threadIdx.x").bind("C", "j", "threadIdx.x")
+    with pytest.raises(UsageError, match=r"loops i and j of C are bound to threadIdx.x; expected one"):
         lower(PRODUCT, state)
 
 

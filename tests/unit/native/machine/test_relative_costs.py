@@ -31,7 +31,7 @@ def test_twice_the_multiply_adds_make_loads_cost_twice_as_many() -> None:
 def test_half_the_bandwidth_makes_loads_cost_twice() -> None:
     slow = replace(ZEN3.machine, memory_bandwidth=ZEN3.machine.memory_bandwidth / 2, second_bandwidth=16.0)
     costs = relative_costs(replace(ZEN3, machine=slow))
-    assert costs == REFERENCE_COSTS._replace(second=2.0, memory=2.0)
+    assert costs == REFERENCE_COSTS._replace(second=2.0, memory=2.0, weights=2.0)
 
 
 def test_threads_share_the_memory() -> None:
@@ -39,3 +39,13 @@ def test_threads_share_the_memory() -> None:
     isa = replace(ZEN3, machine=narrow, cores=8)
     costs = [relative_costs(isa, threads).memory for threads in (1, 2, 8)]
     assert costs == [1.0, 1.0, 4.0]
+
+
+def test_weights_that_the_last_cache_keeps_cost_its_loads() -> None:
+    """The other half of the cache is for what transforms add to weights, and for values."""
+    kept = SERVER.caches.third // 2
+    assert relative_costs(SERVER).weights == relative_costs(SERVER).memory
+    assert relative_costs(SERVER, 1, kept + 1).weights == relative_costs(SERVER).memory
+    machine = SERVER.machine
+    ratio = machine.memory_bandwidth / machine.third_bandwidth
+    assert relative_costs(SERVER, 1, kept).weights == pytest.approx(2.0 * ratio)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.default_schedules import assert_matches_declared, optimised
 from tests.effort import examples
 from tests.emitted_kernels import x86_sets
+from tests.scheduled_kernels import written_out
 
 from intarsia.ir.loop_walk import scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import Allocate, Arith, ArithOp, MemoryScope
@@ -145,7 +146,7 @@ def test_threads_share_rows() -> None:
 
 @pytest.mark.parametrize("case", [Case((9, 40), 4, 5, stride=2), Case((8, 14), 24, 56, 8)], ids=str)
 def test_no_index_is_a_quotient(case: Case) -> None:
-    function = optimised(scheduled(case.dag(), ISA, 1).lowered(), ISA)
+    function = written_out(optimised(scheduled(case.dag(), ISA, 1).lowered(), ISA))
     operators = {
         scalar.op
         for visit in walk(function.body)

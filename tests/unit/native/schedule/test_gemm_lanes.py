@@ -15,6 +15,7 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.emission.emit import emit_llvm
 from intarsia.native.loop_state import ComputeAt
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
@@ -68,7 +69,7 @@ def test_products_of_every_size(size: tuple[int, int, int], isa: Isa) -> None:
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_products_of_several_heads(threads: int, isa: Isa) -> None:
-    for size in ((3, 1, 40, 64), (2, 5, 33, 67)):
+    for size in ((3, 1, 40, 64), (2, 5, 33, 131)):
         assert is_along_sum(scores(*size), isa) == [True]
         assert_matches_declared(scores(*size), isa, threads)
 
@@ -84,13 +85,43 @@ def test_sums_are_as_close_as_those_of_doubles() -> None:
 
 
 def test_few_rows_run_along_the_sum_and_many_are_copied() -> None:
-    chosen = {m: is_along_sum(gemm_dag(m, 96, 256)) for m in (1, 7, 8, 32, 33, 64)}
-    assert chosen == {1: [True], 7: [True], 8: [True], 32: [True], 33: [False], 64: [False]}
+    chosen = {m: is_along_sum(gemm_dag(m, 96, 256)) for m in (1, 7, 14, 15, 32, 64)}
+    assert chosen == {1: [True], 7: [True], 14: [True], 15: [False], 32: [False], 64: [False]}
+
+
+@pytest.mark.parametrize(("heads", "m", "k"), [(6, 30, 40), (1, 7, 33), (2, 65, 100)])
+@pytest.mark.parametrize("is_row", [False, True])
+def test_products_with_vectors_run_along_the_sum(heads: int, m: int, k: int, *, is_row: bool) -> None:
+    """A matrix of one column, or the transposed one of one row, is contiguous along the sum."""
+    shapes = ((heads, 1, k), (heads, m, k)) if is_row else ((heads, m, k), (heads, k, 1))
+    a, b = (te.placeholder(shape, name=name) for name, shape in zip("AB", shapes, strict=True))
+    axis = te.reduce_axis(k, "k")
+    right = te.compute((heads, k, m), lambda h, i, j: b[h, j, i], name="turned") if is_row else b
+    result = (heads, 1, m) if is_row else (heads, m, 1)
+    c = te.compute(result, lambda h, i, j: te.sum(a[h, i, axis] * right[h, axis, j], axis=axis), name="C")
+    dag = ComputeDAG((a, b, c))
+    assert is_along_sum(dag) == [True]
+    for isa in (SMALL, Isa.host()):
+        assert_matches_declared(dag, isa)
 
 
 def test_a_short_sum_does_not_fill_the_lanes() -> None:
-    assert is_along_sum(gemm_dag(1, 200, 15)) == []
-    assert is_along_sum(gemm_dag(1, 200, 16)) == [True]
+    assert is_along_sum(gemm_dag(1, 200, 31)) == []
+    assert is_along_sum(gemm_dag(1, 200, 32)) == [True]
+
+
+def test_short_rows_times_a_vector_are_summed_one_by_one() -> None:
+    assert is_along_sum(gemm_dag(1, 200, 31)) == []
+    assert is_along_sum(gemm_dag(1, 200, 32)) == [True]
+
+
+def test_panels_of_a_transposed_matrix_are_transposed_in_registers() -> None:
+    dag = ComputeDAG(turned_product(48, 64, 64))
+    assert is_along_sum(dag) == [False]
+    text = emit_llvm(optimised(scheduled(dag, SMALL, 1).lowered(), SMALL), "k", SMALL).text
+    assert text.count("shufflevector <8 x float>") >= 24
+    for isa in (SMALL, Isa.host()):
+        assert_matches_declared(ComputeDAG(turned_product(50, 70, 53)), isa)
 
 
 def test_a_transposed_matrix_that_others_read_stays() -> None:
@@ -108,7 +139,7 @@ def test_a_transposed_left_matrix_stays_by_columns() -> None:
 
 
 def test_nothing_of_the_right_matrix_is_stored() -> None:
-    dag = ComputeDAG(turned_product(4, 48, 64))
+    dag = ComputeDAG(turned_product(2, 48, 64))
     state = default_state(dag, SMALL, 1)
     assert state["turned"].compute_at is ComputeAt.INLINED
     parts = [stage for stage in state.stages if stage.op.name.startswith("C.rf")]
@@ -131,7 +162,7 @@ def test_a_tile_has_a_register_for_each_sum_and_column(rows: int, accumulators: 
 
 @pytest.mark.parametrize("reads", [0, 1, 2])
 def test_a_search_may_decide_otherwise(reads: int) -> None:
-    dag = ComputeDAG(turned_product(6, 21, 50))
+    dag = ComputeDAG(turned_product(6, 21, 150))
     family = schedule_family(dag, SMALL, 2)
     assert family is not None
     start = GemmChoice(*family.default)
@@ -145,7 +176,7 @@ def test_a_search_may_decide_otherwise(reads: int) -> None:
 
 
 def test_along_the_sum_nothing_is_cut() -> None:
-    family = schedule_family(ComputeDAG(turned_product(6, 21, 50)), SMALL, 2)
+    family = schedule_family(ComputeDAG(turned_product(6, 21, 150)), SMALL, 2)
     assert family is not None
     start = GemmChoice(*family.default)
     assert family.canonical(start._replace(deep=3, steps=2)) == start

@@ -39,6 +39,21 @@ def test_long_rows_that_are_gone_over_twice() -> None:
     assert names(64) == ()
 
 
+def test_long_rows_that_are_only_summed() -> None:
+    def names(rows: int, columns: int, vector_bytes: int = 64, *, is_down: bool = False) -> tuple[str, ...]:
+        k = te.reduce_axis(rows if is_down else columns, "k")
+        x = te.placeholder((rows, columns), name="x")
+        count = columns if is_down else rows
+        total = te.compute((count,), lambda i: te.sum(x[k, i] if is_down else x[i, k], k), "total")
+        return streamed_names(ComputeDAG((x, total)), CacheSizes(), vector_bytes)
+
+    assert names(1024, 512) == ("x",)
+    assert names(64, 512) == ()
+    assert names(8192, 511) == ()
+    assert names(1024, 512, 32) == ()
+    assert names(1024, 512, is_down=True) == ()
+
+
 def test_rows_that_indices_select_have_no_successor() -> None:
     table = te.placeholder((4096, 64), name="table", attrs={"constant": 1})
     chosen = te.placeholder((100,), DType.INT64, name="chosen")

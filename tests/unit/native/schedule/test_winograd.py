@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.emitted_kernels import x86_sets
-from tests.scheduled_kernels import Array, computed, loops_of, normal
+from tests.scheduled_kernels import Array, computed, loops_of, normal, written_out
 
 from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import Allocate, Arith, ArithOp, MemoryScope
@@ -205,7 +205,7 @@ def test_errors_beside_those_of_direct_sums(tile: int, factor: float) -> None:
 
 @pytest.mark.parametrize("isa", [isa for _, isa in SETS], ids=[name for name, _ in SETS])
 def test_sums_are_in_registers_and_no_choice_between_rows_is_left(isa: Isa) -> None:
-    after = loops_of(CASES["by blocks"].dag(4, isa)[0], blocked_state, isa)
+    after = written_out(loops_of(CASES["by blocks"].dag(4, isa)[0], blocked_state, isa))
     visited = [visit.statement for visit in walk(after.body) if visit.event is Event.ENTER]
     kept = [each.buffer for each in visited if isinstance(each, Allocate)]
     assert [each.name for each in kept if each.scope is MemoryScope.REGISTER and "product" in each.name]

@@ -136,3 +136,19 @@ def test_tiles_of_all_heights_read_one_packed_matrix() -> None:
 @pytest.mark.parametrize("name", ["w", "b"])
 def test_products_of_matrices_with_items_have_no_tiles(name: str) -> None:
     assert row_tiles(product(8, 8, 8), {"x", name}, Isa.host(), 1) is None
+
+
+@pytest.mark.parametrize("isa", sorted(x86_sets()))
+def test_every_rest_that_two_tiles_share_is_right(isa: str) -> None:
+    tiles = row_tiles(product(1, 12, 50), {"x"}, x86_sets()[isa], 1)
+    assert tiles is not None
+    function = loops_of(tiles, 1, x86_sets()[isa], is_parallel=False)
+    w, b = random_rows((12, 50), 1), random_rows((50,), 2)
+    packings = {packing.tensor_name: packing for packing in tiles.schedules[0].packings}
+    packed = packings["w"].pack(w) if "w" in packings else w
+    kernel = compile_kernel(function, x86_sets()[isa])
+    for rows in range(4 * len(tiles.schedules) + 1):
+        x, y = random_rows((rows, 12), rows), np.full((rows + 1, 50), np.nan, np.float32)
+        run_items(kernel, [x, packed, b, y, np.array(rows, np.int64)])
+        np.testing.assert_array_equal(y[:-1], np.maximum(x @ w + b, 0))
+        assert np.isnan(y[-1]).all()

@@ -111,3 +111,14 @@ def test_each_statement_of_a_deep_nest_is_copied_once() -> None:
     loads = [visit.statement.value for visit in walk(after.body) if isinstance(visit.statement, Store)]
     assert len(loads) == 64
     assert len({id(load) for load in loads}) == 16
+
+
+def test_loops_over_columns_of_a_square_stay() -> None:
+    """The code generator transposes the square; it cannot see it in copies."""
+    text = (
+        "def prim @f(x: Buffer[(8, 8), float32], y: Buffer[(8, 8), float32]) {{\n"
+        "  for unrolled i in 8 {{ for vectorized j in 8 {{ y[i, j] = x[{}]; }} }}\n}}"
+    )
+    for indices, copies in (("j, i", 1), ("i, j", 8), ("i, i", 8), ("j, j", 8)):
+        after = checked(UnrollLoop(), parsed(text.format(indices)))
+        assert sum("for vectorized" in line for line in lines_of(after)) == copies

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.onnx_models import model_of
-from tests.token_programs import CONSTANTS, FORMS, LENGTHS, RANGES, program, token_inputs, token_model
+from tests.token_programs import (
+    CONSTANTS,
+    FORMS,
+    HEADS,
+    LENGTHS,
+    OPERATORS,
+    POOLED,
+    RANGES,
+    program,
+    token_inputs,
+    token_model,
+)
 
 from intarsia import build, from_onnx
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Op, SymbolicDim, post_order
@@ -14,22 +25,22 @@ from intarsia.passes.tokens import MixedTokensError, TokenProgram, token_program
 from intarsia.runtime.kernel import Array
 
 
-def tokens_of(mod: IRModule) -> TokenProgram:
+def tokens_of(mod: IRModule, texts: str | None = None) -> TokenProgram:
     function = mod["main"]
     assert isinstance(function, Function)
-    return token_program(function, "length", 4096)
+    return token_program(function, "length", 4096, texts)
 
 
-def attentions(function: Function) -> list[Call]:
+def attentions(function: Function, name: str = "token_attention") -> list[Call]:
     return [
         node
         for node in post_order(function)
-        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "token_attention"
+        if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == name
     ]
 
 
-def run(function: Function, length: int, inputs: list[Array]) -> list[Array]:
-    bound = bind_function(function, {SymbolicDim("length"): length})
+def run(function: Function, length: int, inputs: list[Array], texts: int = 1) -> list[Array]:
+    bound = bind_function(function, {SymbolicDim("length"): length, SymbolicDim("batch"): texts})
     executable = build(IRModule({GlobalVar("main"): bound}))
     names = [param.name for param in function.params]
     return [np.asarray(item) for item in executable.run_flat(**dict(zip(names, inputs, strict=True)))]
@@ -56,14 +67,72 @@ def test_the_form_computes_the_same(form: str) -> None:
         np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("step", [*FORMS, *POOLED, *OPERATORS])
+def test_the_form_computes_the_same_for_several_texts(step: str, head: str) -> None:
+    mod = from_onnx(token_model([step], head=head, texts="batch"))
+    tokens = tokens_of(mod, "batch")
+    assert tokens.axes[:2] == (1, 1)
+    assert tokens.text_axes[:2] == (0, 0)
+    assert tokens.result_axes == (None if head else 1,)
+    length, texts = 7, 3
+    inputs = list(token_inputs(mod, length, texts=texts).values())
+    tables = [
+        np.repeat(np.moveaxis(table[:length], 0, axis), texts if at is not None else 1, 0)
+        for table, axis, at in zip(tokens.tables, tokens.axes[2:], tokens.text_axes[2:], strict=True)
+        if axis is not None
+    ]
+    (result,) = run(tokens.function, length, [*inputs, *tables], texts)
+    function = mod["main"]
+    assert isinstance(function, Function)
+    (right,) = run(function, length, inputs, texts)
+    assert result.shape == right.shape
+    np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", [head for head in HEADS if head])
+def test_what_all_tokens_become_is_pooled(head: str) -> None:
+    tokens = tokens_of(from_onnx(token_model(["layer"], head=head)))
+    pools = attentions(tokens.function, "token_pool")
+    modes = {str(pool.attrs["mode"]) for pool in pools}
+    assert modes
+    assert tokens.tokens[0] == int(bool(modes & {"first", "last"}))
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ("b = Shape <end = 1> (x) f = Cast <to = 1> (b) y = Div (x, f)", "depends on the number of texts"),
+        ("y = Softmax <axis = 0> (x)", "mixes items"),
+        ("y = ReduceMean (x, one0)", "mixes items"),
+        ("y = ReduceMean (x)", "mixes items"),
+        ("y = Transpose <perm = [1, 0, 2]> (x)", "does not have the items in its first axis"),
+        ("y = Reshape (x, row)", "does not have the items in its first axis"),
+        ("t = Transpose <perm = [1, 0, 2]> (x) h = Reshape (t, rows) y = MatMul (h, w)", "mixes items"),
+    ],
+)
+def test_what_mixes_texts_is_refused(steps: str, why: str) -> None:
+    model = model_of(
+        f"g (float[batch, length, 8] x) => (float y) {{ {steps} }}",
+        opset=18,
+        one0=np.array([0], np.int64),
+        row=np.array([1, -1, 8], np.int64),
+        rows=np.array([-1, 8], np.int64),
+        w=np.ones((8, 8), np.float32),
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(MixedTokensError, match=why):
+        tokens_of(from_onnx(model), "batch")
+
+
 def test_what_depends_on_the_length_alone_becomes_a_table() -> None:
     tokens = tokens_of(from_onnx(token_model(["positions", "slopes"])))
     assert [table.shape for table in tokens.tables] == [(64, 1, 8), (64, 1, 2, 1)]
-    assert tokens.most_tokens == 64
+    assert tokens.tokens == (0, 64)
 
 
 def test_without_tables_the_kernels_say_how_many_tokens_there_may_be() -> None:
-    assert tokens_of(program("ranges")).most_tokens == 4096
+    assert tokens_of(program("ranges")).tokens == (0, 4096)
 
 
 def test_a_causal_mask_has_a_bias_of_later_keys() -> None:
@@ -114,7 +183,10 @@ def test_a_scale_that_grows_for_long_texts_is_refused(monkeypatch: pytest.Monkey
             "b = Sub (l, a) c = Cast <to = 1> (b) d = Unsqueeze (c, one1) y = Add (x, d)",
             "depends on the number of tokens",
         ),
-        ("y = Gather <axis = 1> (x, zero0)", "mixes items"),
+        ("y = Gather <axis = 1> (x, two0)", "mixes items"),
+        ("y = ReduceProd (x, one1)", "mixes items"),
+        ("s = Softmax <axis = 1> (x) y = ReduceSum (s, one1)", "mixes items"),
+        ("y = Slice (x, one1, two, one1)", "mixes items"),
     ],
 )
 def test_what_is_no_such_program_is_refused(steps: str, why: str) -> None:
@@ -122,6 +194,7 @@ def test_what_is_no_such_program_is_refused(steps: str, why: str) -> None:
         f"g (float[1, length, 8] x) => (float y) {{ {steps} }}",
         opset=18,
         zero0=np.int64(0),
+        two0=np.int64(2),
         one0=np.int64(1),
         one1=np.array([1], np.int64),
         two=np.array([2], np.int64),

@@ -1,4 +1,4 @@
-import sys
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -137,13 +137,12 @@ def test_names_that_are_none(text: str) -> None:
 
 
 def test_a_device_whose_package_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
-    monkeypatch.delitem(sys.modules, "intarsia.toolchain.torch.device", raising=False)
-    monkeypatch.delitem(DEVICES._values, "cuda", raising=False)
+    point = EntryPoint("abacus", "package_of_beads.device:Abacus", "intarsia.devices")
+    monkeypatch.setitem(DEVICES._points(), "abacus", point)
     with pytest.raises(MissingToolchainError) as caught:
-        open_devices(["cpu:0", "cuda:0"], [None, None])
+        open_devices(["cpu:0", "abacus:0"], [None, None])
     assert str(caught.value) == (
-        "devices of kind cuda are not usable here: the package torch is not installed\n"
+        "devices of kind abacus are not usable here: the package package_of_beads is not installed\n"
         "help: install it, or place the program on other devices"
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from pathlib import Path
 
 import pytest
 
 from intarsia.ir import DType
-from intarsia.native import te
+from intarsia.native import compile_kernel, te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS
@@ -17,7 +18,6 @@ from intarsia.native.object_code.kernel_cache import KernelCache
 from intarsia.native.schedule import ScheduleLog
 from intarsia.support.environment import COMPILE_PROCESSES
 from intarsia.support.errors import CompileError
-from intarsia.toolchain.native import generate_kernel
 from intarsia.toolchain.native import helper_processes as helpers_module
 from intarsia.toolchain.native.compile import compile_dags
 from intarsia.toolchain.native.generate_kernel import KernelGenerator
@@ -55,8 +55,10 @@ def test_helpers_generate_the_same_kernels(log: ScheduleLog | None, expected: li
     generator = KernelGenerator(ISA, 1, log, DEFAULT_OPTIONS)
     row: Row = deque((dag, None) for dag in DAGS)
     with helper_processes(2, row, generator, PassSettings()) as helpers:
+        while row:
+            helpers.attend()
+            time.sleep(0.01)
         kernels = helpers.finish()
-    assert not row
     assert [kernels[dag].object_code for dag in DAGS] == expected
 
 
@@ -74,8 +76,9 @@ def test_both_sides_take_from_the_row(
         pytest.param("os.abort()", id="crashes"),
         pytest.param("sys.stdin.buffer.read(1); print('not a kernel', flush=True)", id="answers nonsense"),
         pytest.param(
-            "source = sys.stdin.buffer; pickle.load(source); pickle.load(source); "
-            "pickle.dump(None, sys.stdout.buffer); sys.stdout.flush(); sys.stdin.read()",
+            "source = sys.stdin.buffer; pickle.load(source); pickle.load(source); text = pickle.dumps(None); "
+            "sys.stdout.buffer.write(len(text).to_bytes(8, 'little') + text); sys.stdout.flush(); "
+            "sys.stdin.read()",
             id="fails at a kernel",
         ),
     ],
@@ -109,13 +112,24 @@ def test_a_helper_that_hangs_is_not_waited_for(
     assert codes(tmp_path) == expected
 
 
+def test_kernels_that_a_helper_has_not_begun_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers_module, "_LAUNCH", IMPORTS + "sys.stdin.buffer.read()")
+    row: Row = deque((dag, None) for dag in DAGS[:3])
+    generator = KernelGenerator(ISA, 1, None, DEFAULT_OPTIONS)
+    with helper_processes(1, row, generator, PassSettings()) as helpers:
+        assert not row
+        # The last one was sent first, and is the one that the helper works on.
+        assert [helpers.take_back() for _ in range(3)] == [(DAGS[0], None), (DAGS[1], None), None]
+        assert helpers.take_back() is None
+
+
 def test_an_error_is_raised_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(COMPILE_PROCESSES, "1")
 
     def refuse(*arguments: object) -> None:
         raise CompileError("refused")
 
-    monkeypatch.setattr(generate_kernel, "compile_kernel", refuse)
+    monkeypatch.setattr(compile_kernel, "compile_kernel", refuse)
     with pytest.raises(CompileError, match="refused"):
         codes(tmp_path)
 

@@ -79,7 +79,8 @@ def var(name: str, *shape: int | SymbolicDim) -> Var:
 
 
 def test_the_version_covers_what_plans_and_saves_regions() -> None:
-    assert {"blob.py", "build.py", "kernel.py", "plan.py"} <= {path.name for path in own_sources()}
+    names = {path.name for path in own_sources()}
+    assert {"blob.py", "build.py", "kernel.py", "token_source.py", "image_plan.py"} <= names
 
 
 def test_offers_what_has_a_rule_and_a_static_shape() -> None:

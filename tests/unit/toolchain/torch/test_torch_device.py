@@ -1,70 +1,78 @@
-"""Devices of torch: their logic on the host's memory, and CUDA itself where there is one."""
+"""Kernels of torch on GPUs: on the memory of a fake one, reached by tensors of the CPU, and on a real one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from tests.fake_kernels import fake
+from tests.gpu_on_cpu.fake_gpu import finish_work
+from tests.gpu_on_cpu.fake_machine import machine_with_gpus
 
 from intarsia.build import build
 from intarsia.ir.parser import parse_module
 from intarsia.passes.infer_type import InferType
-from intarsia.runtime.devices.core_groups import CoreGroup
-from intarsia.runtime.devices.device import DEVICES
-from intarsia.runtime.devices.device_name import DeviceName
+from intarsia.runtime.cuda.cuda_buffer import CudaBuffer
+from intarsia.runtime.cuda.cuda_kernel import CudaKernel, opened_gpu
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import TOOLCHAINS
-from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.support.errors import ExecutionError, MissingToolchainError
+from intarsia.toolchain.registered import availability_on
 
 pytest.importorskip("torch", reason="torch is an extra: pip install 'intarsia[torch]'")
 
 import torch
 
+from intarsia.toolchain.torch import cuda_memory
 from intarsia.toolchain.torch import kernel as torch_kernel
-from intarsia.toolchain.torch.device import CudaDevice, TorchDevice
+from intarsia.toolchain.torch.rule import Tensor
 from intarsia.toolchain.torch.toolchain import Torch
+from intarsia.toolchain.torch.types import torch_dtype_of
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+TARGET = "cuda -toolchain=torch"
 TEXT = """
 def @main(%x: Tensor[(3, 4), float32] @device(cpu:0)) -> (Tensor[(3, 4), float32], Tensor[(3, 4), float32]) {
-  %0 = intarsia::device_copy(%x) @device(cuda:0);
-  %1 = Relu(%0) @device(cuda:0);
-  %2 = Mul(%1, %1) @device(cuda:0);
+  %0 = intarsia::device_copy(%x) @device(cuda:0, target="cuda -toolchain=torch");
+  %1 = Relu(%0) @device(cuda:0, target="cuda -toolchain=torch");
+  %2 = Mul(%1, %1) @device(cuda:0, target="cuda -toolchain=native");
   %3 = intarsia::device_copy(%2) @device(cpu:0);
   %4 = Neg(%x) @device(cpu:0);
   (Add(%3, %4) @device(cpu:0), %2)
 }
 """
+PRODUCT = "def @main(%x: Tensor[(3, 4), float32]) { Relu(MatMul(%x, Transpose(%x, perm=[1, 0]))) }"
 
 
-class OnHost(TorchDevice):
-    """A device of torch whose tensors are in the host's memory."""
-
-    def __init__(self, name: DeviceName, cores: CoreGroup) -> None:
-        super().__init__(name, torch.device("cpu"))
+def tensor_on_host(buffer: CudaBuffer, number: int) -> Tensor:
+    """A tensor of the CPU over the memory of a fake GPU."""
+    assert number == 0
+    finish_work()  # torch computes at once what it would put in the stream of a GPU
+    if not buffer.nbytes:
+        return torch.zeros(buffer.shape, dtype=torch_dtype_of(buffer.dtype))
+    memory = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
+    return torch.frombuffer(memory, dtype=torch_dtype_of(buffer.dtype)).reshape(buffer.shape)
 
 
 @pytest.fixture
-def _host_as_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch_kernel, "place_of", lambda target: torch.device("cpu"))
-    with DEVICES.holding("cuda", OnHost), TOOLCHAINS.holding("torch", Torch):
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(cuda_memory, "tensor_over", tensor_on_host)
+    monkeypatch.setattr(cuda_memory, "on_stream", lambda gpu: nullcontext())
+    with machine_with_gpus(), TOOLCHAINS.holding("torch", Torch):
         yield
-
-
-def program() -> Executable:
-    return build(InferType()(parse_module(TEXT)))
 
 
 def check(exe: Executable) -> None:
     positive = np.maximum(X, 0)
     assert exe.plan.devices == ("cpu:0", "cuda:0")
-    assert [kernel.source.target for kernel in exe.kernels if kernel.source.toolchain == "torch"] == [
-        "cuda -toolchain=torch"
-    ] * 2
+    assert {kernel.source.target for kernel in exe.kernels if kernel.source.target.startswith("cuda")} == {
+        "cuda -toolchain=native",
+        TARGET,
+    }
     for _ in range(2):
         total, square = exe(X)
         np.testing.assert_array_equal(total, positive * positive - X)
@@ -74,47 +82,78 @@ def check(exe: Executable) -> None:
     np.testing.assert_array_equal(buffers[1], positive * positive)
 
 
-@pytest.mark.usefixtures("_host_as_cuda")
-def test_a_program_on_the_cpu_and_torch() -> None:
-    with program() as exe:
+@pytest.mark.usefixtures("_fake_gpu")
+def test_kernels_of_torch_and_native_share_the_memory_of_a_gpu() -> None:
+    with build(InferType()(parse_module(TEXT))) as exe:
         check(exe)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 def test_a_program_on_the_cpu_and_cuda() -> None:
-    with TOOLCHAINS.holding("torch", Torch), DEVICES.holding("cuda", CudaDevice), program() as exe:
+    with build(InferType()(parse_module(TEXT))) as exe:
         check(exe)
         events = {(event.name, event.device) for event in exe.trace(X).events}
     assert ("copy from cpu:0", "cuda:0") in events
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_without_a_device() -> None:
-    with pytest.raises(MissingToolchainError, match="cuda:0 is not usable here: torch finds 0 CUDA devices"):
-        CudaDevice(DeviceName("cuda", 0), ())
+@pytest.mark.usefixtures("_fake_gpu")
+@pytest.mark.parametrize("options", ["", pytest.param(" -compiled=true", marks=pytest.mark.slow)])
+def test_a_kernel_takes_arrays_of_the_host(options: str) -> None:
+    with build(InferType()(parse_module(PRODUCT)), TARGET + options) as exe:
+        np.testing.assert_allclose(exe(X), np.maximum(X @ X.T, 0))
+        np.testing.assert_allclose(exe.clone()(2 * X), 4 * np.maximum(X @ X.T, 0))
 
 
-def test_what_a_device_refuses() -> None:
-    device = OnHost(DeviceName("cuda", 3), ())
-    buffer = device.put(X)
-    other: Any = X
-    with pytest.raises(ExecutionError, match="cuda:3 is given a kernel of fake, expected one of torch"):
-        device.run(NamedKernel(fake("double"), "double"), [buffer], [None])
-    with pytest.raises(ExecutionError, match="which is not in its memory"):
-        device.run(NamedKernel(fake("double"), "double"), [other], [None])
-    with pytest.raises(ExecutionError, match="cuda:3 is given list, expected an array of numbers"):
-        device.put([X])
-    with pytest.raises(ExecutionError, match=r"a copy between devices is torch.float32\[3, 4\], expected"):
-        device.receive(device, buffer, device.put(X[:2]))
-    device.close()
+@pytest.mark.usefixtures("_fake_gpu")
+def test_a_result_of_another_form_is_refused() -> None:
+    with build(InferType()(parse_module(PRODUCT)), TARGET) as exe:
+        (kernel,) = exe.kernels
+        assert isinstance(kernel, CudaKernel)
+        gpu = opened_gpu()
+        with pytest.raises(ExecutionError, match=r"torch computed float32\[3, 3\], expected float32\[3, 4\]"):
+            kernel.run_on_gpu(gpu, [gpu.put(X)], [gpu.put(X)])
 
 
-def test_buffers_lie_in_a_block() -> None:
-    device = OnHost(DeviceName("cuda", 0), ())
-    block = device.allocate(256)
-    one, other = (device.view(block, offset, (3, 4), np.dtype(np.float32)) for offset in (0, 64))
-    assert device.receive(device, device.put(X), one) is one
-    assert device.receive(device, one, other) is other
-    np.testing.assert_array_equal(device.get(other), X)
-    assert device.view(block, 128, (0, 2), np.dtype(np.int64)).shape == (0, 2)
-    device.close()
+def test_a_buffer_is_described_as_an_array_of_cuda() -> None:
+    with machine_with_gpus():
+        buffer = opened_gpu().put(X)
+        described = cuda_memory.array_interface(buffer)
+        assert described == {
+            "shape": (3, 4),
+            "typestr": "<f4",
+            "data": (buffer.address, False),
+            "strides": None,
+            "version": 3,
+        }
+        assert cuda_memory.array_interface(opened_gpu().put(X[:0]))["data"] == (0, False)
+
+
+def test_float32_is_multiplied_in_full_precision() -> None:
+    before = torch.backends.cudnn.allow_tf32
+    with cuda_memory.full_precision():
+        assert not torch.backends.cudnn.allow_tf32
+        assert not torch.backends.cuda.matmul.allow_tf32
+    assert torch.backends.cudnn.allow_tf32 == before
+
+
+def without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setenv("INTARSIA_LIBCUDA", "libnothing.so.1")
+
+
+def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("lack", "problem"),
+    [(without_a_driver, "there is no NVIDIA driver here"), (without_cuda, "was built without CUDA")],
+)
+def test_what_is_missing_is_said(
+    lack: Callable[[pytest.MonkeyPatch], None], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack(monkeypatch)
+    with TOOLCHAINS.holding("torch", Torch):
+        assert problem in str(availability_on("torch", "cuda"))
+        with pytest.raises(MissingToolchainError, match=f"'torch' is not usable on cuda here: .*{problem}"):
+            build(InferType()(parse_module(PRODUCT)), TARGET)

@@ -56,8 +56,9 @@ def context(best: str) -> TuningContext:
 
 @pytest.fixture
 def usual_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let estimates be those of one CPU, whatever this machine is."""
-    cpu = replace(CPUS["znver3"], machine=family_model("znver3"), cores=2)
+    """Let estimates be those of one CPU without a last-level cache, whatever this machine is."""
+    model = family_model("znver3")
+    cpu = replace(CPUS["znver3"], machine=replace(model, caches=replace(model.caches, third=0)), cores=2)
     monkeypatch.setattr(Isa, "host", classmethod(lambda _: cpu))
 
 

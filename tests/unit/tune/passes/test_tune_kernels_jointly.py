@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from tests.planned_meter import PlannedMeter
 from tests.replayed_traces import replayed_digest
 from tests.tuning_passes import CostTable
 
@@ -19,6 +20,7 @@ from intarsia.support.errors import UsageError
 from intarsia.tune import Trace, TuningContext
 from intarsia.tune.kernels import AS_IT_IS, kernel_groups
 from intarsia.tune.passes import TuneFusionBorders, TuneKernelsJointly, TuneKernelThreads, TuneLayout
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.target_options import marked_functions
 
 NATIVE = "cpu -toolchain=native -threads=2"
@@ -88,6 +90,32 @@ def test_likely_choices_of_all_kernels_are_one_program_and_the_others_come_later
     likely, others = [programs[1:] for programs in table.built if len(programs) > 1]
     assert [set(program) for program in likely] == [{first, second}], "one program, with a choice for each"
     assert all(program not in likely for program in others)
+
+
+@dataclass
+class TimedDecisions(PlannedMeter, LikedDecisions):
+    """A table whose programs take a second each to build and time, by its own clock."""
+
+    def time_kernels(self, candidates: Sequence[Trace], groups: Sequence[str]) -> list[tuple[float, ...]]:
+        self.spent += len(candidates)
+        return super().time_kernels(candidates, groups)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "programs", "skipped"),
+    [(100.0, [1, 2, 1, 2], []), (3.5, [1, 2], ["further choices of kernels: too little time is left"])],
+    ids=["enough", "too little"],
+)
+def test_other_choices_are_built_where_there_is_time(
+    seconds: float, programs: list[int], skipped: list[str]
+) -> None:
+    _, first, second = keys()
+    table = TimedDecisions(liked={first: "threads=1", second: "borders=0"})
+    control = RunControl(seconds=seconds, meter=table)
+    best = THREADS_THEN_BORDERS.tune(Trace(given()), TuningContext(table, control=control))
+    assert [len(row) for row in table.built] == programs
+    assert [str(item)[: len(skipped[0])] for item in control.skipped] == skipped
+    assert best.cost < sum(table.seconds(given())), "what the first round has gained is kept"
 
 
 def test_a_kernel_is_not_changed_by_two_decisions_that_were_not_timed_together() -> None:

@@ -12,6 +12,7 @@ from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.op_attrs import BLOCK_SUMS
+from intarsia.native.te.operators.digit_products import digit_sums
 from intarsia.native.te.tensor import Tensor
 
 _WORD_BITS: Final = 32
@@ -30,6 +31,7 @@ class BlockedWeight:
         bits: Bits of a number, which is unsigned.
         middle: Number to subtract from numbers before they are multiplied.
         columns: Number N of columns; those of the last panel beyond it are 0.
+        has_digits: Whether sums are of bytes, the left matrix being three digits of its numbers.
     """
 
     words: Tensor
@@ -38,6 +40,7 @@ class BlockedWeight:
     bits: int
     middle: int
     columns: int
+    has_digits: bool = False
 
     @property
     def numbers(self) -> int:
@@ -70,10 +73,13 @@ def block_product(x: Tensor, weight: BlockedWeight, name: str) -> Tensor:
 
 def _sums(x: Tensor, weight: BlockedWeight, name: str) -> Tensor:
     """Declare the product (..., panels, columns of a panel)."""
-    parts = _sums_of_blocks(x, weight, f"{name}.part")
     panels, blocks, lanes = weight.scale.shape
     offset = weight.offset
     totals = None if offset is None else _row_sums(x, blocks, f"{name}.total")
+    if weight.has_digits:
+        beyond = None if totals is None or offset is None else (totals, offset)
+        return digit_sums(x, weight.words, weight.scale, beyond, weight.middle, name)
+    parts = _sums_of_blocks(x, weight, f"{name}.part")
     b = reduce_axis(blocks, "rb")
 
     def element(*i: Expression) -> Reduction:

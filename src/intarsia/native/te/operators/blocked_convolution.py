@@ -37,6 +37,11 @@ _MANY: Final = 64
 """Number of filters from which pixels that lie apart are first copied together: each pixel is read once for
 each of them, and half of a cache line is of no use."""
 
+_LEAST_BLOCK: Final = 4
+"""Minimum number of channels in a block of a padded copy."""
+_LEAST_GAIN: Final = 1.1
+"""Ratio of the products from which blocks of a padded copy are smaller than those of the input."""
+
 
 def blocked_convolution(
     x: Tensor,
@@ -51,7 +56,8 @@ def blocked_convolution(
 
     Args:
         x: (N, C / ci, spatial ..., ci).
-        weight: (M / lanes, blocks of ci, taps ..., ci or fewer, lanes), as `pack_weight` makes it.
+        weight: (M / lanes, blocks, taps ..., channels of a block, lanes), as `pack_weight` makes it. A block
+            has ci channels, fewer if there is one block, or a divisor of ci where the input is padded.
         windows: Windows, one for each spatial dimension.
         name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
@@ -62,7 +68,8 @@ def blocked_convolution(
     if picks_pixels(windows) and not count and weight.shape[0] * weight.shape[-1] >= _MANY:
         source, windows = picked_pixels(x, windows, f"{name}.pad")
     else:
-        source = padded_block(x, windows, padding, f"{name}.pad")
+        cut = (weight.shape[1], weight.shape[-2]) if weight.shape[1] > x.shape[1] else None
+        source = padded_block(x, windows, padding, f"{name}.pad", cut)
     block, channel, taps = (
         reduce_axis(weight.shape[1], "rb"),
         reduce_axis(weight.shape[-2], "rc"),
@@ -172,6 +179,23 @@ def blocks_of_groups(channels: int, outputs: int, groups: int, ci: int, lanes: i
     ):
         return lanes // group_outputs * group_inputs // ci, 1
     return None
+
+
+def filled_block(channels: int, lanes: int) -> int:
+    """Return the number of channels in a block of the padded copy of an input.
+
+    They are smaller than those of the input where those would sum many zeros: 24 channels are three blocks
+    of 8, not two of 16.
+
+    Args:
+        channels: Number of input channels.
+        lanes: Number of channels in a block of the input.
+    """
+    sizes = [lanes // parts for parts in (1, 2, 4) if lanes % parts == 0 and lanes // parts >= _LEAST_BLOCK]
+    summed = {size: -(-channels // size) * size for size in sizes}
+    best = min(sizes, key=lambda size: summed[size], default=lanes)  # of equal ones, the largest
+    is_worth = channels > lanes and summed[best] * _LEAST_GAIN <= summed[lanes]
+    return best if is_worth else lanes
 
 
 def pack_weight(weight: npt.NDArray[Any], ci: int, lanes: int, groups: int = 1) -> npt.NDArray[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.native.te.compute import compute
-from intarsia.native.te.expression import Expression
+from intarsia.native.te.expression import Expression, Operand
 from intarsia.native.te.functions import if_then_else, logical_and
 from intarsia.native.te.operators.index_arithmetic import scaled
 from intarsia.native.te.operators.windows import Window, spatial_names
@@ -37,6 +37,9 @@ OWN_BLOCKS: Final = "own_blocks"
 
 TILE: Final = "tile"
 """Attribute of convolutions by Winograd's transforms: how many results a tile has along each dimension."""
+
+SHARES_ROWS: Final = "shares_rows"
+"""Attribute of channelwise operations between convolutions, whose rows threads share: 1."""
 
 OVERLAPPING: Final = "overlapping"
 """Attribute of operations whose summands overlap in the results: the strides of the summands."""
@@ -108,7 +111,9 @@ def blocked_bias(x: Tensor, bias: Tensor, name: str) -> Tensor:
     return compute(x.shape, lambda *i: x[i] + bias[i[1], i[-1]], name, names)
 
 
-def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Tensor:
+def padded_block(
+    x: Tensor, windows: Sequence[Window], value: Operand, name: str, cut: tuple[int, int] | None = None
+) -> Tensor:
     """Declare a tensor padded as far as windows reach in its spatial dimensions; itself without padding.
 
     Args:
@@ -116,6 +121,8 @@ def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) 
         windows: Windows, one for each spatial dimension.
         value: Value of the padding.
         name: Name of the operation.
+        cut: Number of blocks of the copy, and of channels in each, a divisor of those of the tensor's blocks;
+            those of the tensor if not given.
     """
     if all(window.is_inside for window in windows):
         return x
@@ -127,10 +134,15 @@ def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) 
         element_indices = [
             position - window.begin if window.begin else position for window, position in spatial
         ]
-        inside = x[(*indices[:2], *element_indices, *indices[behind:])]
+        block, *lane = indices[1], *indices[behind:]
+        if parts > 1:
+            block, lane = block // parts, [block % parts * lanes[0] + lane[0]]
+        inside = x[(indices[0], block, *element_indices, *lane)]
         return if_then_else(logical_and(*conditions), inside, value) if conditions else inside
 
-    shape = (*x.shape[:2], *(window.reach for window in windows), *x.shape[behind:])
+    blocks, *lanes = cut or (x.shape[1], *x.shape[behind:])
+    parts = x.shape[behind] // lanes[0] if lanes else 1
+    shape = (x.shape[0], blocks, *(window.reach for window in windows), *lanes)
     return compute(shape, element, name, attrs={BLOCKED: PADDING})
 
 

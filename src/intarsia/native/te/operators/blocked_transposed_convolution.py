@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,30 @@ from intarsia.native.te.operators.blocked_layout import (
     axis_names,
     padded_block,
 )
+from intarsia.native.te.operators.integer_sums import dot
 from intarsia.native.te.operators.upsampling import Upsampling, weight_of_taps
 from intarsia.native.te.operators.windows import spatial_names
 from intarsia.native.te.tensor import Tensor
 
 
+class WordSums(NamedTuple):
+    """Padding and offsets of sums of words of bytes.
+
+    Attributes:
+        padding: Word of elements beyond the image.
+        offset: Numbers (M / lanes, phases ..., lanes) to add to the sums of each phase, int32.
+    """
+
+    padding: int
+    offset: Tensor
+
+
 def blocked_transposed_convolution(
-    x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], name: str
+    x: Tensor,
+    weight: Tensor,
+    dimensions: Sequence[Upsampling],
+    name: str,
+    words: WordSums | None = None,
 ) -> Tensor:
     """Declare a transposed convolution (N, M / lanes, counts ..., lanes), by phases.
 
@@ -40,9 +57,10 @@ def blocked_transposed_convolution(
         weight: Weights from `pack_transposed_weight`.
         dimensions: Upsamplings, one for each spatial dimension.
         name: Name of the result; ".phases" is appended for the convolutions, ".pad" for the padded input.
+        words: Padding and offsets of words of bytes; None for float32.
     """
     rank = len(dimensions)
-    by_phase = _phase_results(x, weight, dimensions, name)
+    by_phase = _phase_results(x, weight, dimensions, name, words)
     strides = [dimension.stride for dimension in dimensions]
 
     def joined(n: Expression, o: Expression, *rest: Expression) -> Expression:
@@ -50,13 +68,16 @@ def blocked_transposed_convolution(
         *positions, lane = rest
         phases = [position % stride for position, stride in zip(positions, strides, strict=True)]
         steps = [position // stride for position, stride in zip(positions, strides, strict=True)]
-        return by_phase[(n, o, *phases, *steps, lane)]
+        sums = by_phase[(n, o, *phases, *steps, lane)]
+        return sums if words is None else sums + words.offset[(o, *phases, lane)]
 
     counts = (dimension.count for dimension in dimensions)
     return compute((x.shape[0], weight.shape[0], *counts, weight.shape[-1]), joined, name, axis_names(rank))
 
 
-def _phase_results(x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], name: str) -> Tensor:
+def _phase_results(
+    x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], name: str, words: WordSums | None
+) -> Tensor:
     """Declare the convolutions of the phases (N, M / lanes, strides ..., steps ..., lanes).
 
     Args:
@@ -64,9 +85,11 @@ def _phase_results(x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], 
         weight: Weights from `pack_transposed_weight`.
         dimensions: Upsamplings, one for each spatial dimension.
         name: Name of the transposed convolution.
+        words: Padding and offsets of words of bytes; None for float32.
     """
     rank = len(dimensions)
-    source = padded_block(x, [dimension.window for dimension in dimensions], 0.0, f"{name}.pad")
+    windows, padding = [dimension.window for dimension in dimensions], 0.0 if words is None else words.padding
+    source = padded_block(x, windows, padding, f"{name}.pad")
     letters = spatial_names(rank)
     block, channel = reduce_axis(x.shape[1], "rb"), reduce_axis(weight.shape[-2], "rc")
     taps = tuple(
@@ -80,11 +103,12 @@ def _phase_results(x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], 
             dimension.tap_index(step, phase, tap.expression)
             for dimension, step, phase, tap in zip(dimensions, steps, phases, taps, strict=True)
         ]
-        value = source[(n, block, *at, channel)] * weight[(o, *phases, block, *taps, channel, lane)]
+        factors = source[(n, block, *at, channel)], weight[(o, *phases, block, *taps, channel, lane)]
+        value = factors[0] * factors[1] if words is None else dot(*factors)
         has = [d.holds(phase, tap.expression) for d, phase, tap in zip(dimensions, phases, taps, strict=True)]
         conditions = [dimension for dimension in has if dimension is not None]
         if conditions:
-            value = if_then_else(logical_and(*conditions), value, 0.0)
+            value = if_then_else(logical_and(*conditions), value, 0.0 if words is None else 0)
         return functions.sum(value, (block, *taps, channel))
 
     strides = (dimension.stride for dimension in dimensions)

@@ -69,21 +69,29 @@ def product_of_bytes(x: Tensor, weight: Tensor, name: str) -> Tensor:
 
 
 def convolution_of_bytes(
-    x: Tensor, weight: Tensor, windows: Sequence[Window], zero: int, name: str, *, is_grouped: bool
+    x: Tensor,
+    weight: Tensor,
+    windows: Sequence[Window],
+    zero: int,
+    name: str,
+    *,
+    is_grouped: bool,
+    is_unsigned: bool,
 ) -> Tensor:
     """Declare sums of products of plain bytes (N, C, spatial ...) less their zero point, in int32.
 
     Args:
-        x: Bytes, unsigned unless the zero point is of signed ones.
+        x: The bytes.
         weight: Signed bytes (M, C / groups, taps ...).
         windows: Windows, one for each spatial dimension.
         zero: Zero point of the input.
         name: Name of the operation.
         is_grouped: Whether each channel is convolved on its own.
+        is_unsigned: Whether the bytes are read as unsigned ones, to which the zero point belongs.
     """
 
     def number(*i: Expression) -> Expression:
-        byte = x[i] if is_grouped else x[i].astype(DType.UINT8)
+        byte = x[i].astype(DType.UINT8) if is_unsigned else x[i]
         return byte.astype(DType.INT32) - zero
 
     centred = compute(x.shape, number, f"{name}.centred")

@@ -16,7 +16,7 @@ from intarsia.native.te.operators.convolution import layout_free
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.tensor import ComputeOp, Tensor
 
-_LEAST_ROWS: Final = 8
+_LEAST_ROWS: Final = 2
 """Least number of rows for which transposing a variable matrix pays: each element is read once a row."""
 
 

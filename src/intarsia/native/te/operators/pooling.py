@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import mul
+from typing import Final
 
 from intarsia.ir import DType
 from intarsia.native.te import functions
@@ -36,6 +37,9 @@ from intarsia.native.te.operators.windows import (
 )
 from intarsia.native.te.tensor import Tensor
 
+ZERO_POINT: Final = "zero_point"
+"""Attribute of mean pools of bytes in native kernels: the zero point, less which the bytes are summed."""
+
 
 @compute_rule("MaxPool")
 @in_float32
@@ -51,10 +55,19 @@ def max_pool(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("AveragePool")
 @in_float32
 def average_pool(call: ComputeCall) -> Sequence[Tensor]:
-    """Declare the mean of each window, of elements or (count_include_pad) of elements and padding."""
+    """Declare the mean of each window, of elements or (count_include_pad) of elements and padding.
+
+    Bytes are summed as integers, with the zero point as padding.
+    """
     windows, with_padding = _windows(call), bool(call.integer("count_include_pad"))
-    source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
-    total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum")
+    x, zero = call.input(0), call.integer(ZERO_POINT, 0)
+    is_integer = x.dtype.is_integer
+    source = padded(x, windows, const(zero, x.dtype) if is_integer else 0.0, f"{call.name}.pad")
+    prepare = as_words if is_integer else unchanged
+    total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum", prepare)
+    if is_integer:
+        taps = math.prod(window.taps for window in windows)
+        total = less_zero_points(total, taps * zero, f"{call.name}.centred")
     letters, constant_count, shares = spatial_names(len(windows)), 1, dict[int, Tensor]()
     for axis, (window, letter) in enumerate(zip(windows, letters, strict=True)):
         match window.tap_count(const(0, DType.INT64), with_padding):
@@ -88,7 +101,12 @@ def global_pool(call: ComputeCall) -> Sequence[Tensor]:
     x = call.input(0)
     axes = tuple(range(2, len(x.shape)))
     combine, prepare, finish = _global_form(call, float(math.prod(x.shape[2:])))
-    reduced = reduce_over(x, axes, combine, f"{call.name}.reduced", prepare)
+    if x.dtype.is_integer and combine is functions.sum:
+        reduced = reduce_over(x, axes, combine, f"{call.name}.reduced", as_words)
+        lost = call.integer(ZERO_POINT, 0) * math.prod(x.shape[2:])
+        reduced = less_zero_points(reduced, lost, f"{call.name}.centred")
+    else:
+        reduced = reduce_over(x, axes, combine, f"{call.name}.reduced", prepare)
     return [compute(call.shape, lambda *i: finish(reduced_element(reduced, i, axes)), call.name)]
 
 
@@ -100,6 +118,18 @@ def _global_form(call: ComputeCall, count: float) -> tuple[Combine, Prepare, Pre
             return functions.sum, unchanged, lambda x: x / count
         case _:
             return (functions.sum, *_norm(call.integer("p")))
+
+
+def as_words(byte: Expression) -> Expression:
+    """Return a byte as an int32, as which it is summed."""
+    return byte.astype(DType.INT32)
+
+
+def less_zero_points(total: Tensor, offset: int, name: str) -> Tensor:
+    """Declare sums of bytes less the sum of their zero points, in float32."""
+    return compute(
+        total.shape, lambda *i: (total[i] - const(offset, DType.INT32)).astype(DType.FLOAT32), name
+    )
 
 
 def _norm(p: int) -> tuple[Prepare, Callable[[Expression], Expression]]:

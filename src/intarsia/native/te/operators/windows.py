@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from intarsia.native.te.compute import compute, reduce_axis
-from intarsia.native.te.expression import Expression
+from intarsia.native.te.expression import Expression, Operand
 from intarsia.native.te.functions import if_then_else, logical_and, maximum, minimum
 from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.operators.compute_call import ComputeCall
@@ -167,7 +167,7 @@ def tap_indices(
     ]
 
 
-def padded(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Tensor:
+def padded(x: Tensor, windows: Sequence[Window], value: Operand, name: str) -> Tensor:
     """Declare a tensor padded as far as windows reach in its spatial dimensions; itself without padding.
 
     Args:

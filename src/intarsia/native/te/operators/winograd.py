@@ -40,7 +40,7 @@ from intarsia.native.te.operators.blocked_layout import (
 )
 from intarsia.native.te.operators.windows import Window
 from intarsia.native.te.tensor import Tensor
-from intarsia.support.aligned_memory import allocate_aligned
+from intarsia.support.page_memory import allocate_pages
 
 TAPS: Final = 3
 """Extent of a window, along both dimensions."""
@@ -48,6 +48,9 @@ _POINTS: Final = {2: (1.0,), 4: (sqrt(0.5), sqrt(2)), 6: (0.5, 1.0, 2.0)}
 """Positive points for each size of a tile; 0, their negatives, and infinity belong to them."""
 TILES: Final = tuple(_POINTS)
 """The sizes of tiles."""
+_MOST_OF_ONE_THREAD: Final = 1 << 17
+"""Multiplications of a product that BLAS does in one thread; threads that wait for each other in a core that
+others use took up to fifty times as long for the products here."""
 
 
 @dataclass(frozen=True)
@@ -117,16 +120,22 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
     both = np.kron(matrix, matrix)  # (m + 2) * (m + 2) rows, a column for each tap
     results, read = weight.shape[:2]
     blocks, below = -(-results // lanes), -(-read // ci)
-    result: npt.NDArray[Any] = allocate_aligned(both.shape[0] * blocks * below * ci * lanes * weight.itemsize)
+    result: npt.NDArray[Any] = allocate_pages(both.shape[0] * blocks * below * ci * lanes * weight.itemsize)
     result = result.view(weight.dtype).reshape(both.shape[0], blocks, below, ci, lanes)
     taps = np.zeros((both.shape[1], below * ci, lanes))
+    transformed = np.empty((both.shape[0], below * ci * lanes))
+    width = _MOST_OF_ONE_THREAD // both.size
     flat = weight.reshape(results, read, both.shape[1])
     # One product for each block of results: what it reads and computes stays in the cache.
     for block in range(blocks):
         part = flat[block * lanes : (block + 1) * lanes]
         taps[:, :read, : len(part)] = part.transpose(2, 1, 0)
         taps[:, :, len(part) :] = 0
-        result[:, block] = (both @ taps.reshape(len(taps), -1)).reshape(-1, below, ci, lanes)
+        columns = taps.reshape(len(taps), -1)
+        for begin in range(0, columns.shape[1], width):
+            part_of_columns = slice(begin, begin + width)
+            np.matmul(both, columns[:, part_of_columns], out=transformed[:, part_of_columns])
+        result[:, block] = transformed.reshape(-1, below, ci, lanes)
     return result.reshape(len(matrix), len(matrix), blocks, below, ci, lanes)
 
 

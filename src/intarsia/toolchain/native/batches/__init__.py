@@ -1,4 +1,4 @@
-"""Kernels for batches of any size: a batch is run as several of a few sizes, for which code is compiled.
+"""Kernels for batches of any size: their code reads it, or they are run as several of a few sizes.
 
 batch_source    which dimension of a source is the batch, and the source for one size
 batched_kernel  a kernel for each size, and which of them run

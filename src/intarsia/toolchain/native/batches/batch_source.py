@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from intarsia.ir import Function
+from intarsia.native.execution.item_kind import ItemKind
+from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.passes.batches import independence_obstacle
 from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.toolchain.native.batches.item_region import ItemRegion, Number
+from intarsia.toolchain.native.region import NativeRegion
 from intarsia.toolchain.onnx_port import parse_model
 from intarsia.toolchain.source_function import source_function
 
@@ -23,6 +28,9 @@ ANY_SIZE: Final = "any"
 USUAL_SIZES: Final = (1, 4, 16)
 """Sizes for which kernels are compiled where the batch has no range."""
 
+USUAL_SIZES_TEXT: Final = "+".join(map(str, USUAL_SIZES))
+"""Value of the option `batches` for them."""
+_BY_IMAGE: Final = frozenset({"Conv", "ConvInteger", "ConvTranspose", "QLinearConv"})
 _MOST_ITEMS: Final = 32
 """Largest batch for which kernels of its own are compiled: larger ones have little left over behind 16s."""
 
@@ -37,6 +45,7 @@ class BatchSource:
         carrying: For each parameter whether the batch is its first axis; the others have static shapes.
         sizes: Sizes for which kernels are compiled, ascending; 1 is one of them.
         is_any_size: Whether the code reads the size, in place of codes for a few sizes.
+        is_asked_for: Whether that is an option of the target; else codes for a few sizes may replace it.
     """
 
     source: KernelSource
@@ -44,6 +53,24 @@ class BatchSource:
     carrying: tuple[bool, ...]
     sizes: tuple[int, ...]
     is_any_size: bool = False
+    is_asked_for: bool = False
+
+    @property
+    def kinds(self) -> tuple[ItemKind | None, ...]:
+        """Of what each parameter has items: those of the batch, or nothing."""
+        return tuple(ItemKind.TOKENS if carries else None for carries in self.carrying)
+
+    def region_of_any(self, region: NativeRegion) -> ItemRegion:
+        """Return the region for any number of items, given that for one."""
+        size: Number = ((0,),)
+        return ItemRegion(
+            ((0, MOST_ITEMS),),
+            tuple(size if kind is ItemKind.TOKENS else () for kind in ItemKind),
+            tuple(((0, size),) if carries else () for carries in self.carrying),
+            tuple(((0, size),) for _ in region.results),
+            region.arena_bytes,
+            region,
+        )
 
     def of_size(self, size: int) -> KernelSource:
         """Return the source for a batch of one size."""
@@ -75,8 +102,12 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     (symbol,) = symbols
     assert isinstance(symbol, str)
     carrying = tuple(shape[:1] == (symbol,) for shape in shapes)
-    sizes, is_any_size = _sizes(source)
-    result = BatchSource(source, symbol, carrying, sizes, is_any_size)
+    text = Target(source.target).option("batches")
+    sizes = USUAL_SIZES if text in (None, ANY_SIZE) else tuple(sorted({1, *map(int, str(text).split("+"))}))
+    is_any_size = text == ANY_SIZE or (
+        text is None and prefers_any_size(node.op_type for node in model.graph.node)
+    )
+    result = BatchSource(source, symbol, carrying, sizes, is_any_size, text == ANY_SIZE)
     names = {item.name: 0 for item, carries in zip(inputs, carrying, strict=True) if carries}
     obstacle = independence_obstacle(_function_of_items(result), names)
     if obstacle is not None:
@@ -115,14 +146,16 @@ def sizes_up_to(high: int) -> tuple[int, ...]:
     return tuple(sorted({size for size in USUAL_SIZES if size <= max(high, 1)} | largest))
 
 
-def _sizes(source: KernelSource) -> tuple[tuple[int, ...], bool]:
-    """Return the sizes for which kernels are compiled, and whether they are for any size."""
-    text = Target(source.target).option("batches")
-    if text is None:
-        return USUAL_SIZES, False
-    if text == ANY_SIZE:
-        return (1,), True
-    return tuple(sorted({1, *map(int, str(text).split("+"))})), False
+def prefers_any_size(operators: Iterable[str]) -> bool:
+    """Return whether code that reads the size of the batch is the better choice without measurements.
+
+    Weights of products are read once for all items then. Convolutions read theirs for each image anyway, and
+    code for one size joins their results in place.
+
+    Args:
+        operators: Names of the operators of the program.
+    """
+    return _BY_IMAGE.isdisjoint(operators)
 
 
 def _dims(type_: TypeProto) -> tuple[int | str, ...]:

@@ -128,7 +128,7 @@ class BatchedKernel:
             start += size * count
         return list(results)
 
-    def start_profiler(self) -> BatchedProfiler:
+    def start_profiler(self) -> BatchedProfiler[int]:
         """As `ProfilableKernel.start_profiler`: a profiler for each size, and which of them ran.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_profiler import KernelRuns
@@ -13,16 +13,18 @@ from intarsia.runtime.kernel_profiler import KernelRuns
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import NativeProfiler
 
+Size = TypeVar("Size", int, tuple[int, ...])
+
 RunKernel: TypeAlias = Callable[[Sequence[Value], Sequence[Array]], list[Value]]
 """Runs a kernel on the parts of inputs, and writes into the parts of results."""
 
 RunApart: TypeAlias = Callable[
-    [Sequence[Value], Sequence[Array | None], Callable[[int], RunKernel]], list[Value]
+    [Sequence[Value], Sequence[Array | None], Callable[[Size], RunKernel]], list[Value]
 ]
 """Runs a batch by a function for each size of a part."""
 
 
-class BatchedProfiler:
+class BatchedProfiler(Generic[Size]):
     """Runs all parts of a batch one by one, each with the profiler of its size.
 
     Args:
@@ -30,16 +32,16 @@ class BatchedProfiler:
         profilers: Profilers by size of the batch.
     """
 
-    def __init__(self, run_apart: RunApart, profilers: Mapping[int, NativeProfiler]) -> None:
-        self._run_apart = run_apart
-        self._profilers = profilers
-        self._parts: list[list[int]] = []
+    def __init__(self, run_apart: RunApart[Size], profilers: Mapping[Size, NativeProfiler]) -> None:
+        self._run_apart: RunApart[Size] = run_apart
+        self._profilers: Mapping[Size, NativeProfiler] = profilers
+        self._parts: list[list[Size]] = []
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `KernelProfiler.run`."""
-        sizes: list[int] = []
+        sizes: list[Size] = []
 
-        def run_part(size: int) -> RunKernel:
+        def run_part(size: Size) -> RunKernel:
             def run(inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
                 sizes.append(size)
                 return self._profilers[size].run(inputs, outputs)
@@ -65,7 +67,7 @@ class BatchedProfiler:
         )
         left = {size: iter(runs.runs) for size, runs in by_size.items()}
         kernels = tuple(
-            replace(kernel, name=f"{kernel.name} of {size}")
+            replace(kernel, name=f"{kernel.name} of {_text(size)}")
             for size in used
             for kernel in by_size[size].kernels
         )
@@ -79,3 +81,7 @@ class BatchedProfiler:
         )
         notes = dict.fromkeys(note for item in by_size.values() for note in item.notes)
         return KernelRuns(kernels, runs, tuple(notes))
+
+
+def _text(size: int | tuple[int, ...]) -> str:
+    return str(size) if isinstance(size, int) else " x ".join(map(str, size))

@@ -1,34 +1,34 @@
-"""Kernels for any number of items: which of their inputs have each item, and their loop functions."""
+"""Kernels for any number of items: their loop functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from intarsia.ir import PrimFunc
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.execution.item_kind import TEXTS_AND_LENGTH, WITH_KEYS, WITH_PAST
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag, scheduled, with_state
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.sizes import (
-    TokenAttention,
     attention_function,
     repeat_items,
     repeat_rows,
     row_tiles,
+    text_function,
+    text_loops_of,
     token_attention_of,
     without_unit_axes,
 )
-from intarsia.support.errors import CompileError
-
-if TYPE_CHECKING:
-    from intarsia.toolchain.native.plan import PlannedRegion
 
 _USUAL_ITEMS: Final = 8
 """Number of items by which it is decided whether threads share items."""
+_USUAL_TOKENS: Final = 64
+"""Number of tokens by which it is decided whether threads share the tokens of texts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class ItemFunction:
     """A loop function for any number of items.
 
     Attributes:
-        function: The loop function; its last parameter is the number of items.
+        function: The loop function; its last parameters are numbers of items.
         schedule: Schedule for one item, or for one row; its packings of constants are those of the function.
         shapes: Shapes of the parameters for one item.
     """
@@ -44,40 +44,6 @@ class ItemFunction:
     function: PrimFunc
     schedule: ScheduledDag
     shapes: tuple[tuple[int, ...], ...]
-
-
-def carrying_placeholders(
-    planned: PlannedRegion, carrying: Sequence[bool], tables: int = 0
-) -> dict[ComputeDAG, frozenset[str]]:
-    """Return the names of the placeholders of each kernel's DAG that have each item.
-
-    All that is computed has each item: where nothing of an item was read, the same for all.
-
-    Args:
-        planned: Plan for one item.
-        carrying: For each parameter of the region whether it has each item.
-        tables: Number of parameters, the last ones, that the caller does not pass.
-
-    Raises:
-        CompileError: The plan needs what kernels for any number of items cannot do.
-    """
-    plan = planned.plan
-    if planned.counted or planned.checks:
-        raise CompileError("kernels for any batch neither count rows nor check indices")
-    if any(kernel.product is not None for kernel in plan.kernels):
-        raise CompileError("kernels for any batch call no library")
-    fixed = {value for value, carries in zip(plan.params, carrying, strict=True) if not carries}
-    fixed |= {number for number, value in enumerate(plan.values) if value.constant is not None}
-    not_passed = plan.params[len(plan.params) - tables :]
-    for _, root in plan.copied_results:
-        if root in fixed or root in not_passed:
-            raise CompileError("a result is the same for all items of a batch")
-    result: dict[ComputeDAG, frozenset[str]] = {}
-    for kernel in plan.kernels:
-        names = frozenset(name for name, value in kernel.inputs.items() if plan.root(value) not in fixed)
-        if result.setdefault(kernel.dag, names) != names:
-            raise CompileError("two equal kernels read different parameters without a batch")
-    return result
 
 
 def item_function(
@@ -107,7 +73,13 @@ def item_function(
     with_items = {*carrying, *outputs}
     attention = token_attention_of(dag, carrying)
     if attention is not None:
-        return _attention(dag, attention, isa, finished)
+        numbers = WITH_KEYS if attention.is_joined else TEXTS_AND_LENGTH
+        return _among_tokens(dag, finished(attention_function(attention, isa)), numbers)
+    texts = text_loops_of(dag)
+    if texts is not None:
+        is_shared = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_TOKENS * max(1, work_of(dag.ops)))
+        numbers = WITH_PAST if texts.reads_past else WITH_KEYS if texts.reads_keys else TEXTS_AND_LENGTH
+        return _among_tokens(dag, finished(text_function(texts, isa, is_parallel=is_shared)), numbers)
     plain = without_unit_axes(dag, carrying)
     tiles = row_tiles(plain, carrying, isa, threads) if state is None else None
     is_parallel = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_ITEMS * work_of(dag.ops))
@@ -131,14 +103,11 @@ def item_function(
     return ItemFunction(function, schedule, (*shapes, ()))
 
 
-def _attention(
-    dag: ComputeDAG, form: TokenAttention, isa: Isa, finished: Callable[[PrimFunc], PrimFunc]
-) -> ItemFunction:
-    """Return the function of attention among items."""
-    tensors = (*dag.placeholders, *dag.outputs)
-    function = finished(attention_function(form, isa))
+def _among_tokens(dag: ComputeDAG, function: PrimFunc, numbers: Sequence[int]) -> ItemFunction:
+    """Return a function that reads or writes several tokens of a text, and is written as loops."""
+    shapes = [tensor.shape for tensor in (*dag.placeholders, *dag.outputs)]
     schedule = with_state(dag, LoopState.initial(dag))
-    return ItemFunction(function, schedule, (*(tensor.shape for tensor in tensors), ()))
+    return ItemFunction(function, schedule, (*shapes, *((),) * len(numbers)))
 
 
 def _constants_are_larger(dag: ComputeDAG, carrying: Collection[str]) -> bool:

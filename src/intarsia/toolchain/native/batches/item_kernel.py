@@ -1,16 +1,20 @@
-"""A kernel for batches of any size, whose code reads the number of items."""
+"""A kernel for batches and texts of any size, whose code reads the numbers of items."""
 
 from __future__ import annotations
 
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
+from intarsia.native.execution.item_kind import NUMBER_OF, ItemKind
 from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError, UsageError
@@ -18,37 +22,47 @@ from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, 
 from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
 from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.kernel import NativeKernel
-from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
+from intarsia.toolchain.native.region import Argument, ArgumentKind
 from intarsia.toolchain.native.region_table import allocate_arena, load_functions
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
 
 _MOST_SIZES: Final = 64
-"""Numbers of items whose tables of calls are kept; one has a few KiB, and is made in a millisecond."""
+"""Sizes whose tables of calls are kept; one has a few KiB, and is made in a millisecond."""
 
 
 class ItemKernel:
-    """A region for any number of items, with a table of calls for each number that was met.
+    """A region for any number of items, with a table of calls for all sizes that were met.
 
     Code, constants and the arena are those of all tables. The arena grows to the largest number of items.
 
     Args:
-        source: Source with a batch of any size.
+        source: Source with dimensions of any size.
         region: Compiled region.
         describe: Function that describes the kernels of a region for a profile.
+        functions: Kernels of the region that are loaded already; loaded here if not given.
+        pool: Threads of its own; by default those of all kernels with as many threads on the same cores.
 
     Raises:
         ArtifactError: The region's code is damaged, or uses what this machine has not.
     """
 
-    def __init__(self, source: KernelSource, region: ItemRegion, describe: DescribeCalls) -> None:
-        self.source = source
+    def __init__(
+        self,
+        source: KernelSource,
+        region: ItemRegion,
+        describe: DescribeCalls,
+        functions: tuple[NativeFunction, ...] | None = None,
+        pool: ThreadPool | None = None,
+    ) -> None:
+        self.source, self._pool = source, pool
         self._describe = describe
         self._region: ItemRegion | None = region
-        self._functions: tuple[NativeFunction, ...] = load_functions(region.region)
-        self._arena = allocate_arena(0)
-        self._kernels: OrderedDict[int, NativeKernel] = OrderedDict()
+        self._functions: tuple[NativeFunction, ...] = functions or load_functions(region.region)
+        self._arena = self._long_arena = allocate_arena(0)
+        self._frames: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
+        self._kernels: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
 
     @property
     def named_architecture(self) -> str | None:
@@ -59,12 +73,37 @@ class ItemKernel:
         """The compiled form, as `NativeKernel.blob`."""
         return write_item_blob(self._open_region())
 
+    def clones(self, count: int, threads: int | None = None) -> Sequence[ItemKernel]:
+        """As `ClonableKernel.clones`: code and weights are shared, arenas are not.
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        whole, source = self._open_region(), source_on_threads(self.source, threads)
+        if threads is not None:
+            whole = replace(whole, region=replace(whole.region, threads=threads))
+        has_pool = threads is not None and threads > 1
+        return [
+            ItemKernel(
+                source,
+                whole,
+                self._describe,
+                self._functions,
+                ThreadPool(whole.region.threads) if has_pool else None,
+            )
+            for _ in range(count)
+        ]
+
     def close(self) -> None:
-        """Let go of code, arena and weights."""
-        for kernel in self._kernels.values():
-            kernel.close()
+        """Let go of code, arena, weights and threads of its own."""
+        if self._pool is not None:
+            self._pool.close()
+        for sized in (*self._kernels.values(), *self._frames.values()):
+            sized.kernel.close()
         self._kernels.clear()
-        self._region, self._functions, self._arena = None, (), allocate_arena(0)
+        self._frames.clear()
+        self._region, self._functions = None, ()
+        self._arena = self._long_arena = allocate_arena(0)
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`, for any number of items.
@@ -72,7 +111,7 @@ class ItemKernel:
         Raises:
             ExecutionError: An array does not fit, or two have different numbers of items.
         """
-        return self._kernel(self._count_items(inputs)).run(inputs, outputs)
+        return self._prepared(self._sizes(inputs)).run(inputs, outputs)
 
     def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
         """As `BindableKernel.bind`.
@@ -80,10 +119,19 @@ class ItemKernel:
         Raises:
             ExecutionError: An array does not fit, or two have different numbers of items.
         """
-        return self._kernel(self._count_items(inputs)).bind(inputs, outputs)
+        sized = self._kernel(self._sizes(inputs))
+        run = sized.kernel.bind(inputs, outputs)
+        if run is None or not self._open_region().has_past:
+            return run
 
-    def start_profiler(self) -> BatchedProfiler:
-        """As `ProfilableKernel.start_profiler`: a profiler for each number of items.
+        def run_prepared() -> None:
+            sized.prepare()
+            run()
+
+        return run_prepared
+
+    def start_profiler(self) -> BatchedProfiler[tuple[int, ...]]:
+        """As `ProfilableKernel.start_profiler`: a profiler for all sizes that are met.
 
         Raises:
             UsageError: The kernel is closed.
@@ -91,54 +139,91 @@ class ItemKernel:
         self._open_region()
         return BatchedProfiler(self._run_apart, _Profilers(self._profiler))
 
-    def _profiler(self, items: int) -> NativeProfiler:
-        return copy.copy(self._kernel(items)).start_profiler()
+    def _profiler(self, sizes: tuple[int, ...]) -> NativeProfiler:
+        return copy.copy(self._kernel(sizes).kernel).start_profiler()
 
     def _run_apart(
-        self, inputs: Sequence[Value], outputs: Sequence[Array | None], run: Callable[[int], RunKernel]
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Array | None],
+        run: Callable[[tuple[int, ...]], RunKernel],
     ) -> list[Value]:
-        items = self._count_items(inputs)
-        ports = self._kernel(items).results
+        sizes = self._sizes(inputs)
+        ports = self._prepared(sizes).results
         results = [
             np.empty(port.shape, port.dtype) if given is None else given
             for given, port in zip(outputs, ports, strict=True)
         ]
-        return run(items)(inputs, results)
+        return run(sizes)(inputs, results)
 
-    def _kernel(self, items: int) -> NativeKernel:
-        """Return the kernel for a number of items, which is made when it is met first."""
-        kernel = self._kernels.get(items)
-        if kernel is not None:
-            self._kernels.move_to_end(items)
-            return kernel
+    def _prepared(self, sizes: tuple[int, ...]) -> NativeKernel:
+        """Return the kernel for given sizes, which its code reads."""
+        sized = self._kernel(sizes)
+        sized.prepare()
+        return sized.kernel
+
+    def _kernel(self, sizes: tuple[int, ...]) -> _SizedKernel:
+        """Return the kernel for given sizes, which is made when they are met first."""
+        sized = self._kernels.get(sizes)
+        if sized is not None:
+            self._kernels.move_to_end(sizes)
+            return sized
         whole = self._open_region()
-        if items > whole.most_items:
-            raise ExecutionError(f"native runs up to {whole.most_items} items here, found {items}")
-        region = whole.of_items(items)
-        if region.arena_bytes > self._arena.nbytes:
-            self._kernels.clear()  # their tables refer to the smaller arena
-            self._arena = allocate_arena(region.arena_bytes)
-        table = _table(region, items, self._functions, self._arena)
-        kernel = self._kernels[items] = NativeKernel(self.source, region, self._describe, table=table)
+        whole.check_sizes(sizes)
+        frame = self._frame(whole, sizes)
+        kernel = frame.kernel.of_region(whole.of_sizes(sizes))
+        sized = self._kernels[sizes] = _SizedKernel(kernel, frame.numbers, whole.counts(sizes))
         if len(self._kernels) > _MOST_SIZES:
             self._kernels.popitem(last=False)
-        return kernel
+        return sized
 
-    def _count_items(self, inputs: Sequence[Value]) -> int:
-        """Return the number of items, which all parameters that carry the batch have.
+    def _frame(self, whole: ItemRegion, sizes: tuple[int, ...]) -> _SizedKernel:
+        """Return the kernel whose calls are those of given sizes, for any number of past tokens.
+
+        A decoder is called with another number at each step: all of them share a table of calls, and have
+        memory for the next power of two of keys.
+        """
+        counts = whole.counts(sizes)
+        room = 1 << max(0, counts[NUMBER_OF[ItemKind.KEYS]] - 1).bit_length()
+        key = (*sizes[:-1], room) if whole.has_past else sizes
+        frame = self._frames.get(key)
+        if frame is not None:
+            self._frames.move_to_end(key)
+            return frame
+        wanted, wanted_long = whole.arena_bytes(sizes), whole.long_bytes(room)
+        if wanted > self._arena.nbytes or wanted_long > self._long_arena.nbytes:
+            self._kernels.clear()  # their tables refer to the smaller arena
+            self._frames.clear()
+            self._arena = allocate_arena(max(wanted, self._arena.nbytes))
+            self._long_arena = allocate_arena(max(wanted_long, self._long_arena.nbytes))
+        numbers = tuple(np.full((), count, np.int64) for count in counts)
+        most = wanted // whole.long_begin if whole.long_begin else 0
+        table = _table(whole, numbers, self._functions, _Arena(self._arena, most, self._long_arena, room))
+        kernel = NativeKernel(self.source, whole.region, self._describe, pool=self._pool, table=table)
+        frame = self._frames[key] = _SizedKernel(kernel, numbers, counts)
+        if len(self._frames) > _MOST_SIZES:
+            self._frames.popitem(last=False)
+        return frame
+
+    def _sizes(self, inputs: Sequence[Value]) -> tuple[int, ...]:
+        """Return the sizes of a call, of which all parameters that have one have the same.
 
         Raises:
-            ExecutionError: They have different numbers.
+            ExecutionError: They have different ones.
         """
         whole = self._open_region()
-        counts = {
-            value.shape[axis]
-            for value, axis in zip(inputs, whole.axes, strict=True)
-            if axis is not None and isinstance(value, np.ndarray) and value.ndim > axis
-        }
-        if len(counts) != 1:
-            raise ExecutionError(f"the parameters have batches of {sorted(counts)} items, expected one size")
-        return int(counts.pop())
+        counts: list[set[int]] = [set() for _ in whole.limits]
+        for value, axes in zip(inputs, whole.axes, strict=True):
+            if isinstance(value, np.ndarray):
+                for axis, ((size, *others),) in axes:
+                    if value.ndim > axis and not others:
+                        counts[size].add(value.shape[axis])
+        for given in counts:
+            if len(given) != 1:
+                raise ExecutionError(
+                    f"the parameters have batches of {sorted(given)} items, expected one size"
+                )
+        return tuple(int(item.pop()) for item in counts)
 
     def _open_region(self) -> ItemRegion:
         if self._region is None:
@@ -146,23 +231,55 @@ class ItemKernel:
         return self._region
 
 
-class _Profilers(dict[int, "NativeProfiler"]):
-    """Profilers by number of items, each made when it is needed first."""
+class _Profilers(dict[tuple[int, ...], "NativeProfiler"]):
+    """Profilers by sizes, each made when it is needed first."""
 
-    def __init__(self, start: Callable[[int], NativeProfiler]) -> None:
+    def __init__(self, start: Callable[[tuple[int, ...]], NativeProfiler]) -> None:
         super().__init__()
         self._start = start
 
-    def __missing__(self, items: int) -> NativeProfiler:
-        profiler = self[items] = self._start(items)
+    def __missing__(self, sizes: tuple[int, ...]) -> NativeProfiler:
+        profiler = self[sizes] = self._start(sizes)
         return profiler
 
 
-def _table(region: NativeRegion, items: int, functions: Sequence[NativeFunction], arena: Array) -> CallTable:
-    """Return the calls for a number of items, with the caller's arrays in slots."""
-    begin = array_address(arena)
-    number = np.full((), items, np.int64)
-    constants = [number, *(constant.array for constant in region.constants[1:])]
+@dataclass(frozen=True, slots=True)
+class _SizedKernel:
+    """A kernel for given sizes, which reads numbers from memory that other sizes may share.
+
+    Attributes:
+        kernel: The kernel.
+        numbers: Memory of the number of items of each kind.
+        counts: These numbers for its sizes.
+    """
+
+    kernel: NativeKernel
+    numbers: Sequence[Array]
+    counts: Sequence[int]
+
+    def prepare(self) -> None:
+        """Write the numbers that the kernel reads."""
+        for number, count in zip(self.numbers, self.counts, strict=True):
+            number[()] = count
+
+
+@dataclass(frozen=True, slots=True)
+class _Arena:
+    """Memory of values, and the number of items for which each part of it is: others, and those of keys."""
+
+    short: Array
+    items: int
+    long: Array
+    keys: int
+
+
+def _table(
+    whole: ItemRegion, numbers: Sequence[Array], functions: Sequence[NativeFunction], arena: _Arena
+) -> CallTable:
+    """Return the calls for numbers of items, with the caller's arrays in slots."""
+    region = whole.region
+    begin, long_begin = array_address(arena.short), array_address(arena.long)
+    constants = [*numbers, *(constant.array for constant in region.constants[len(numbers) :])]
     addresses = [FixedAddress(array_address(array), array) for array in constants]
 
     def buffer(argument: Argument) -> BufferRef:
@@ -171,8 +288,11 @@ def _table(region: NativeRegion, items: int, functions: Sequence[NativeFunction]
                 return Slot(argument.number)
             case ArgumentKind.CONSTANT:
                 return addresses[argument.number]
+            case ArgumentKind.ARENA if argument.number < whole.long_begin:
+                return FixedAddress(begin + argument.number * arena.items, arena.short)
             case ArgumentKind.ARENA:
-                return FixedAddress(begin + argument.number * items, arena)
+                offset = argument.number - whole.long_begin
+                return FixedAddress(long_begin + offset * arena.keys, arena.long)
 
     return CallTable(
         tuple(KernelCall(functions[call.kernel], tuple(map(buffer, call.arguments))) for call in region.calls)

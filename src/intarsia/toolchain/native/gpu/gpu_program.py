@@ -17,6 +17,9 @@ class GpuLaunch:
         threads: Number of threads of a block.
         arguments: Buffers whose addresses it is given.
         name: Name of the operators that it computes, for profiles.
+        nodes: Names of the nodes of the source that it computes.
+        is_conversion: Whether it copies a value into another layout.
+        shared_bytes: Size of the shared memory of a block in bytes that the launch adds.
     """
 
     symbol: str
@@ -24,6 +27,9 @@ class GpuLaunch:
     threads: int
     arguments: tuple[Argument, ...]
     name: str
+    nodes: tuple[str, ...] = ()
+    is_conversion: bool = False
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,9 @@ from tests.unit.native.te.operators.checked_call import Array, check, make_call
 from tests.unit.native.te.operators.test_random_elementwise import SPECIAL, values
 
 from intarsia.ir import Call, TensorType, with_fields
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.te import ComputeOp
+from intarsia.native.te.operators import compute, compute_call_of
 
 pytestmark = pytest.mark.quick_tests(
     12,
@@ -60,6 +63,46 @@ def test_reductions(name: str, dtypes: tuple[str, ...], data: st.DataObject) -> 
     with np.errstate(all="ignore"):
         call = make_call(name, x, axes, keepdims=keepdims, noop_with_empty_axes=noop)
         check(call, length=int(x.size * _cancellation(x, axes)))
+
+
+def in_stages(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[str]:
+    """Return the names of the stages of a reduction."""
+    call = make_call(name, np.ones(shape, np.float32), np.array(axes, np.int64), keepdims=0)
+    return [
+        op.name for op in ComputeDAG(compute(compute_call_of(call, "r"))).ops if isinstance(op, ComputeOp)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "is_staged"),
+    [
+        ((900, 2, 42), (0, 2), True),
+        ((5, 40, 3, 7), (1, 3), True),
+        ((900, 20, 9), (0, 2), True),
+        ((900, 20, 90), (0, 2), False),  # runs are long enough for vectors
+        ((4, 2, 42), (0, 2), False),  # few rows
+        ((900, 84), (0,), False),
+        ((900, 2, 42), (2,), False),
+        ((900, 42), (0, 1), False),
+    ],
+)
+def test_short_runs_are_summed_after_rows(
+    shape: tuple[int, ...], axes: tuple[int, ...], *, is_staged: bool
+) -> None:
+    assert any(name.endswith("columns") for name in in_stages("ReduceMax", shape, axes)) == is_staged
+
+
+@pytest.mark.parametrize("name", ["ReduceMax", "ReduceMean", "ReduceL2", "ReduceLogSumExp", "ReduceMin"])
+@settings(max_examples=examples(12, quick=2), deadline=None)
+@given(data=st.data())
+def test_reductions_in_stages(name: str, data: st.DataObject) -> None:
+    before, between, run = (data.draw(st.integers(*ends)) for ends in ((16, 40), (2, 5), (2, 9)))
+    shape = (before, between, run) if data.draw(st.booleans()) else (2, before, between, run)
+    axes = (len(shape) - 3, len(shape) - 1)
+    assert any(part.endswith("columns") for part in in_stages(name, shape, axes))
+    x = np.random.default_rng(data.draw(st.integers(0, 99))).standard_normal(shape).astype(np.float32)
+    call = make_call(name, x, np.array(axes, np.int64), keepdims=data.draw(st.integers(0, 1)))
+    check(call, length=int(x.size * _cancellation(x, np.array(axes))))
 
 
 def _cancellation(x: Array, axes: Array | None) -> float:

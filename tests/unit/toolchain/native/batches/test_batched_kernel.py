@@ -20,6 +20,7 @@ from intarsia.target import Target
 from intarsia.toolchain.native.batches.batch_source import batch_source, sizes_up_to
 from intarsia.toolchain.native.batches.batched_blob import is_batched_blob, read_batched_blob
 from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel, split_batch
+from intarsia.toolchain.native.batches.item_kernel import ItemKernel
 
 WEIGHTS = ", ".join(map(str, range(1, 25)))
 PERCEPTRON = (
@@ -29,11 +30,16 @@ PERCEPTRON = (
 )
 
 
+CONVOLUTION = (
+    "g (float[n, 1, 3, 3] x) => (float[n, 1, 3, 3] y) <float[1, 1, 1, 1] w = {2}> { y = Conv (x, w) }"
+)
+
+
 def program(text: str = PERCEPTRON) -> IRModule:
     return from_onnx(model_of(text))
 
 
-def native(mod: IRModule, options: str = "") -> Executable:
+def native(mod: IRModule, options: str = " -batches=1+4+16") -> Executable:
     return build(partition_whole(mod, Target(f"cpu -toolchain=native -threads=1{options}")))
 
 
@@ -99,8 +105,8 @@ def test_an_artifact_runs_from_its_compiled_form(perceptron: Executable, tmp_pat
 
 
 def test_sizes_follow_the_range_and_the_option() -> None:
-    ranged = with_dim_ranges(program(), {"n": DimRange(1, 5)})
-    assert list(kernel_of(native(ranged)).regions) == [1, 4, 5]
+    ranged = with_dim_ranges(program(CONVOLUTION), {"n": DimRange(1, 5)})
+    assert list(kernel_of(native(ranged, "")).regions) == [1, 4, 5]
     assert list(kernel_of(native(ranged, " -batches=8+2")).regions) == [1, 2, 8]
     assert [sizes_up_to(high) for high in (0, 1, 3, 4, 8, 16, 32, 33)] == [
         (1,),
@@ -139,7 +145,7 @@ def test_parts_are_the_batch(items: int, others: set[int]) -> None:
     ("text", "reason"),
     [
         (
-            "g (float[n, m] x) => (float[n, m] y) { y = Relu (x) }",
+            "g (float[n, 3, m] x) => (float[n, 3, m] y) { y = Relu (x) }",
             "parameter 'x' has dimensions of any size that are no batch",
         ),
         (
@@ -154,8 +160,25 @@ def test_parts_are_the_batch(items: int, others: set[int]) -> None:
     ],
 )
 def test_other_dynamic_programs_are_refused(text: str, reason: str) -> None:
-    with pytest.raises(CompileError, match=reason):
+    with pytest.raises(CompileError, match=reason) as caught:
         native(program(text))
+    assert caught.value.__cause__ is not caught.value
+
+
+def test_products_of_any_batch_read_the_size_without_an_option() -> None:
+    with native(program(), "") as executable:
+        (kernel,) = executable.kernels
+        assert isinstance(kernel, ItemKernel)
+        first, second = kernel.clones(2)
+        for size in (7, 1, 40):
+            given_inputs = inputs(size)
+            right = run(executable, given_inputs)
+            for clone in (first, second):
+                for result, expected in zip(
+                    clone.run(list(given_inputs.values()), [None, None]), right, strict=True
+                ):
+                    assert isinstance(result, np.ndarray)
+                    assert np.array_equal(result, expected)
 
 
 def test_static_sources_have_no_batch() -> None:

@@ -1,13 +1,12 @@
 """Whole programs on a fake GPU, whose kernels are the LLVM IR for NVPTX on this CPU."""
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.gpu_on_cpu.fake_gpu import fake_context, fake_image, fake_library
+from tests.gpu_on_cpu.fake_gpu import fake_context, fake_image, fake_number
 
 import intarsia as ia
 from intarsia.frontend.zoo import build_model
@@ -20,6 +19,8 @@ from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.toolchain.native.gpu.compile_program import compile_program
 from intarsia.toolchain.native.gpu.gpu_program import GpuProgram
 from intarsia.toolchain.native.gpu.loaded_program import LoadedProgram
+
+pytestmark = pytest.mark.quick_tests(6)
 
 TARGET = "cpu -toolchain=native -threads=1"
 
@@ -62,6 +63,10 @@ def check(mod: IRModule) -> None:
 
 
 PROGRAMS = {
+    "attention with shared memory that its launch asks for": (
+        "def @main(%q: Tensor[(1, 1, 9, 600), float32], %k: Tensor[(1, 1, 9, 600), float32], "
+        "%v: Tensor[(1, 1, 9, 24), float32]) { Attention(%q, %k, %v) }"
+    ),
     "product with its epilogue": (
         "def @main(%x: Tensor[(9, 70), float32], %w: Tensor[(70, 33), float32]) { Relu(MatMul(%x, %w)) }"
     ),
@@ -80,6 +85,9 @@ PROGRAMS = {
     ),
     "half precision": (
         "def @main(%x: Tensor[(9, 70), float16], %w: Tensor[(70, 33), float16]) { Sigmoid(MatMul(%x, %w)) }"
+    ),
+    "a result that is a constant": (
+        "def @main(%x: Tensor[(5, 9), float32]) { (Relu(%x), Exp(float32(2.0))) }"
     ),
     "running sum": "def @main(%x: Tensor[(5, 9), float32]) { CumSum(%x, int64(1)) }",
 }
@@ -103,10 +111,6 @@ def test_a_model_of_the_zoo_computes_what_it_does_on_the_cpu(name: str) -> None:
     check(ia.from_onnx(build_model(name)))
 
 
-def fake_number(name: str) -> int:
-    return ctypes.c_size_t.in_dll(ctypes.CDLL(str(fake_library())), name).value
-
-
 def test_weights_are_uploaded_once() -> None:
     _, program = compiled(ia.from_onnx(build_model("mnist")))
     context = fake_context()
@@ -120,6 +124,42 @@ def test_weights_are_uploaded_once() -> None:
         loaded.run(inputs)
         assert fake_number("fake_uploaded_bytes") - before == sum(array.nbytes for array in inputs)
     loaded.close()
+    context.close()
+
+
+def test_launches_on_addresses_that_come_again_are_recorded() -> None:
+    exe, program = compiled(ia.from_onnx(build_model("mnist")))
+    context = fake_context()
+    loaded = LoadedProgram(context, program)
+    counts = []
+    for seed in range(4):
+        before = fake_number("fake_kernel_launches"), fake_number("fake_graph_launches")
+        inputs = inputs_of(program, seed)
+        (result,) = loaded.run(inputs)
+        np.testing.assert_allclose(result, exe(*inputs), rtol=1e-4, atol=1e-5)
+        after = fake_number("fake_kernel_launches"), fake_number("fake_graph_launches")
+        counts.append((after[0] - before[0], after[1] - before[1]))
+    launches = len(program.launches)
+    assert counts == [(launches, 0), (launches, 1), (0, 1), (0, 1)]
+    graphs = fake_number("fake_graphs")
+    loaded.close()
+    assert fake_number("fake_graphs") == graphs - 1
+    context.close()
+
+
+def test_few_recorded_launches_are_kept() -> None:
+    _, program = compiled(InferType()(parse_module(PROGRAMS["two results"])))
+    context = fake_context()
+    loaded = LoadedProgram(context, program)
+    before = fake_number("fake_graphs")
+    ports = (*program.params, *program.results)
+    held = [[context.new_block(port.nbytes) for port in ports] for _ in range(11)]
+    for blocks in held:
+        for _ in range(2):
+            loaded.launch([block.address for block in blocks])
+    assert fake_number("fake_graphs") - before == 8
+    loaded.close()
+    assert fake_number("fake_graphs") == before
     context.close()
 
 
@@ -160,7 +200,7 @@ def test_inputs_that_do_not_fit_are_refused(call: Callable[[LoadedProgram], None
 def test_a_program_that_does_not_fit_leaves_no_memory_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     _, program = compiled(InferType()(parse_module(PROGRAMS["product with its epilogue"])))
     context = fake_context()
-    monkeypatch.setenv("FAKE_CUDA_BYTES", "4096")
+    monkeypatch.setenv("FAKE_CUDA_BYTES", "100")
     modules = fake_number("fake_modules")
     with pytest.raises(MemoryError):
         LoadedProgram(context, program)

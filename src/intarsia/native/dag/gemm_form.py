@@ -7,7 +7,7 @@ from enum import Enum
 
 from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Load, LoopVar, Scalar
-from intarsia.native.dag import AccessAnalyzer
+from intarsia.native.dag.access import AccessAnalyzer
 from intarsia.native.te import ComputeOp, Operation
 from intarsia.native.te.op_attrs import PACKING
 
@@ -109,10 +109,10 @@ def gemm_form(op: Operation, analyzer: AccessAnalyzer) -> GemmForm | None:
 def _runs_along_sum(op: ComputeOp, left: Load, left_op: Operation, right: Load, right_op: Operation) -> bool:
     """Return whether sums run along contiguous elements, of the right matrix or of the source of its copy."""
     k = op.reduce_axes[0].var
-    if left.indices[-1] != k or _is_moved(left_op):
+    if _last_index(left) != k or _is_moved(left_op):
         return False
     if not _is_moved(right_op):
-        return right.indices[-1] == k
+        return _last_index(right) == k
     assert isinstance(right_op, ComputeOp), "others move nothing"
     if right_op.reduce_axes or len(right_op.bodies) != 1:
         return False
@@ -121,6 +121,12 @@ def _runs_along_sum(op: ComputeOp, left: Load, left_op: Operation, right: Load, 
         case Load(indices=(*_, LoopVar() as last)) if last in axes:
             return right.indices[axes[last]] == k
     return False
+
+
+def _last_index(load: Load) -> Scalar:
+    """Return the index along which neighbours are contiguous: a matrix of one column is a vector."""
+    pairs = zip(load.indices, load.buffer.shape, strict=True)
+    return next((index for index, extent in reversed(list(pairs)) if extent > 1), load.indices[-1])
 
 
 def _is_moved(op: Operation) -> bool:

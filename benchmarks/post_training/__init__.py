@@ -1,0 +1,1 @@
+"""Post-training quantisation by `tune` beside that of others: `python -m benchmarks.post_training`."""

@@ -1,0 +1,290 @@
+"""Numbers that are computed from the sizes of a call: extents of images, and what kernels are given.
+
+An extent is a linear form of entries of a table, as `(h + 1) // 2 + 1` is one of the quotient `(h + 1) // 2`.
+The first entries of a table are the sizes of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+Linear: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
+"""A constant, and pairs of an entry's position, ascending, and its coefficient, which is not 0."""
+Polynomial: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
+"""Pairs of a coefficient and the positions of the entries that it is multiplied by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A linear form of earlier entries divided by a positive number, rounded down."""
+
+    dividend: Linear
+    divisor: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of the entries that it reads."""
+        return tuple(position for position, _ in self.dividend[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """How tiles of one width cover some columns, as `covering` says.
+
+    The tiles begin at `begin`, `begin + width` ..., but none of them behind `last`: the last one may compute
+    columns a second time.
+
+    Attributes:
+        columns: Position of the entry with the number of columns.
+        widths: Widths for which there is code, descending.
+        at: Position of the width.
+        part: COUNT, BEGIN or LAST.
+    """
+
+    columns: int
+    widths: tuple[int, ...]
+    at: int
+    part: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of the entries that it reads."""
+        return (self.columns,)
+
+    def value(self, columns: int) -> int:
+        """Return the number for a number of columns."""
+        return covering(columns, self.widths)[self.at][self.part]
+
+
+COUNT, BEGIN, LAST = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """By how many bands of rows an image is computed, and how many rows are left for code for single rows.
+
+    Few rows are left: else the last band computes some a second time. Images with fewer rows or columns than
+    a band are computed row by row.
+
+    Attributes:
+        rows: Position of the entry with the number of rows.
+        columns: Position of the entry with the number of columns.
+        height: Rows of a band.
+        width: Columns of the narrowest tile of a band.
+        is_rest: Whether the number is that of rows that are left.
+    """
+
+    rows: int
+    columns: int
+    height: int
+    width: int
+    is_rest: bool
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of the entries that it reads."""
+        return self.rows, self.columns
+
+    def value(self, rows: int, columns: int) -> int:
+        """Return the number for a number of rows and of columns."""
+        bands, rest = divmod(rows, self.height)
+        if rows < self.height or columns < self.width:
+            bands, rest = 0, rows
+        elif rest * _ROWS_OF_BAND > self.height:
+            bands, rest = bands + 1, 0
+        return rest if self.is_rest else bands
+
+
+_ROWS_OF_BAND: Final = 3
+"""Ratio of the time of a row that is computed by itself to that of one in a band, about."""
+Entry: TypeAlias = Quotient | Tiles | Bands
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTable:
+    """The entries of a table.
+
+    Attributes:
+        sizes: Number of sizes of a call, the first entries.
+        entries: The entries behind them; each refers to earlier ones.
+    """
+
+    sizes: int
+    entries: tuple[Entry, ...]
+
+    def values(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Return the values of all entries for the sizes of a call."""
+        values = list(sizes)
+        for entry in self.entries:
+            match entry:
+                case Quotient():
+                    values.append(linear_value(entry.dividend, values) // entry.divisor)
+                case Tiles():
+                    values.append(entry.value(values[entry.columns]))
+                case Bands():
+                    values.append(entry.value(values[entry.rows], values[entry.columns]))
+        return tuple(values)
+
+
+_EXACT_TILES: Final = 8
+"""Number of tiles of the widest width for which all choices are compared; others are of that width."""
+
+
+@lru_cache(maxsize=1024)
+def covering(columns: int, widths: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Return number, begin, and begin of the last one of the tiles of each width that cover some columns.
+
+    Tiles of all widths follow each other, widest first, and none ends behind the last column. Of all such
+    choices it is the one with the least cost: columns, and for each tile an eighth of those of the widest
+    one. Fewer columns than the narrowest tile has are not covered.
+
+    Args:
+        columns: Number of columns.
+        widths: Widths for which there is code, descending.
+    """
+    counts = dict.fromkeys(widths, 0)
+    usable = tuple(width for width in widths if width <= columns)
+    if usable:
+        counts[usable[0]] = max(0, columns // usable[0] - _EXACT_TILES)
+        rest = columns - counts[usable[0]] * usable[0]
+        first = _first_tiles(usable, max(1, widths[0] // 8))
+        while rest > 0:
+            width = first[rest]
+            counts[width] += 1
+            rest -= width
+    tiles, begin = [], 0
+    for width, count in counts.items():
+        tiles.append((count, begin, columns - width))
+        begin += count * width
+    return tuple(tiles)
+
+
+@lru_cache(maxsize=64)
+def _first_tiles(widths: tuple[int, ...], extra: int) -> tuple[int, ...]:
+    """Return the width of a tile of the cheapest covering, by number of columns.
+
+    Of coverings with equal costs it is that of the most equal tiles: narrow ones are slower than they count.
+
+    Args:
+        widths: Widths, descending.
+        extra: Cost of a tile beside its columns.
+    """
+    widest = widths[0]
+    costs, first = [(0, 0)], [0]
+    for columns in range(1, (_EXACT_TILES + 1) * widest):
+        behind = ((width, *costs[max(0, columns - width)]) for width in widths)
+        *cost, width = min(
+            (cost + width + extra, unequal + (widest - width) ** 2, width) for width, cost, unequal in behind
+        )
+        costs.append((cost[0], cost[1]))
+        first.append(width)
+    return tuple(first)
+
+
+def linear_value(linear: Linear, values: Sequence[int]) -> int:
+    """Return the value of a linear form."""
+    const, terms = linear
+    return const + sum(coefficient * values[position] for position, coefficient in terms)
+
+
+def constant(number: int) -> Linear:
+    """Return a linear form that is a number."""
+    return number, ()
+
+
+def added(left: Linear, right: Linear, factor: int = 1) -> Linear:
+    """Return `left + factor * right`."""
+    terms = dict(left[1])
+    for position, coefficient in right[1]:
+        terms[position] = terms.get(position, 0) + factor * coefficient
+    kept = tuple(sorted((position, number) for position, number in terms.items() if number))
+    return left[0] + factor * right[0], kept
+
+
+def product(*factors: Linear) -> Polynomial:
+    """Return the product of linear forms."""
+    terms: dict[tuple[int, ...], int] = {(): 1}
+    for const, linear in factors:
+        grown: dict[tuple[int, ...], int] = {}
+        for positions, number in terms.items():
+            for more, coefficient in (((), const), *(((at,), value) for at, value in linear)):
+                key = tuple(sorted((*positions, *more)))
+                grown[key] = grown.get(key, 0) + number * coefficient
+        terms = grown
+    return tuple((number, positions) for positions, number in terms.items() if number)
+
+
+def total(*summands: Polynomial) -> Polynomial:
+    """Return the sum of polynomials."""
+    terms: dict[tuple[int, ...], int] = {}
+    for summand in summands:
+        for number, positions in summand:
+            terms[positions] = terms.get(positions, 0) + number
+    return tuple((number, positions) for positions, number in terms.items() if number)
+
+
+class SizeTableBuilder:
+    """The entries so far; equal ones are the same.
+
+    Args:
+        sizes: Number of sizes of a call.
+    """
+
+    def __init__(self, sizes: int) -> None:
+        self._sizes = sizes
+        self._positions: dict[Entry, int] = {}
+
+    def table(self) -> SizeTable:
+        """Return the table."""
+        return SizeTable(self._sizes, tuple(self._positions))
+
+    def size(self, position: int) -> Linear:
+        """Return a size of a call."""
+        return 0, ((position, 1),)
+
+    def quotient(self, dividend: Linear, divisor: int) -> Linear:
+        """Return a linear form divided by a positive number, rounded down."""
+        const, terms = dividend
+        whole = tuple((position, number // divisor) for position, number in terms if number % divisor == 0)
+        rest = tuple((position, number) for position, number in terms if number % divisor)
+        if not rest:
+            return const // divisor, whole
+        inner = Quotient((const % divisor, rest), divisor)
+        return added((const // divisor, whole), (0, ((self._position(inner), 1),)))
+
+    def is_natural(self, linear: Linear) -> bool:
+        """Return whether a linear form is negative for no sizes, of which each is at least 1."""
+        const, terms = linear
+        least = const
+        for position, coefficient in terms:
+            if coefficient < 0:
+                return False
+            if position < self._sizes:
+                least += coefficient
+            else:
+                entry = list(self._positions)[position - self._sizes]
+                if not isinstance(entry, Quotient) or not self.is_natural(entry.dividend):
+                    return False
+        return least >= 0
+
+    def position(self, linear: Linear) -> int:
+        """Return the position of an entry that has the value of a linear form."""
+        const, terms = linear
+        if not const and len(terms) == 1 and terms[0][1] == 1:
+            return terms[0][0]
+        return self._position(Quotient(linear, 1))
+
+    def tiles(self, columns: Linear, widths: tuple[int, ...], at: int, part: int) -> Polynomial:
+        """Return a number of `Tiles`."""
+        return ((1, (self._position(Tiles(self.position(columns), widths, at, part)),)),)
+
+    def bands(self, level: tuple[Linear, Linear], height: int, width: int, *, is_rest: bool) -> Polynomial:
+        """Return a number of `Bands` of an image with some rows and columns."""
+        rows, columns = map(self.position, level)
+        return ((1, (self._position(Bands(rows, columns, height, width, is_rest)),)),)
+
+    def _position(self, entry: Entry) -> int:
+        return self._sizes + self._positions.setdefault(entry, len(self._positions))

@@ -1,0 +1,99 @@
+"""Large memory that stays, in pages of its own: huge ones where those take less time than small ones.
+
+A huge page of 2 MiB spares 511 page faults, some 0.7 ms, and costs 0.1 ms, but 4 ms in a virtual machine that
+gives free memory back to its host, as the host then has to find as many pages. No file says which of both it
+is, so the first huge pages are timed; NumPy has huge pages in any case.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from intarsia.support.aligned_memory import allocate_aligned
+
+_SMALLEST: Final = 1 << 20
+"""Bytes from which on memory has pages of its own."""
+_HUGE: Final = 1 << 21
+_FLAGS: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+_ADVICE: Final = getattr(mmap, "MADV_HUGEPAGE", None)
+_REFUSAL: Final = getattr(mmap, "MADV_NOHUGEPAGE", None)
+
+
+class PageChoice:
+    """The choice between small and huge pages, by the times that this process has seen.
+
+    Args:
+        clock: Function that returns the CPU seconds of this thread.
+    """
+
+    def __init__(self, clock: Any = time.thread_time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._small_seconds: float | None = None
+        self.is_huge = _ADVICE is not None and _REFUSAL is not None
+
+    def fill(self, pages: mmap.mmap) -> None:
+        """Choose the pages of new memory; with huge ones, those are there afterwards.
+
+        Args:
+            pages: The memory, which nothing has touched.
+        """
+        with self._lock:
+            if not self.is_huge or len(pages) < 2 * _HUGE:
+                return
+            assert _ADVICE is not None
+            assert _REFUSAL is not None
+            memory = np.frombuffer(pages, np.uint8)
+            first = -memory.ctypes.data % _HUGE
+            if self._small_seconds is None:
+                pages.madvise(_REFUSAL)
+                self._small_seconds = self._touch(memory[first : first + _HUGE : mmap.PAGESIZE])
+                first += _HUGE
+            end = (len(pages) - first) // _HUGE * _HUGE + first
+            if end == first:
+                return
+            try:
+                pages.madvise(_ADVICE, first // mmap.PAGESIZE * mmap.PAGESIZE, end - first)
+            except OSError:  # a kernel without huge pages
+                self.is_huge = False
+                return
+            for page in range(first, end, _HUGE):
+                if self._touch(memory[page : page + 1]) > self._small_seconds:
+                    self.is_huge = False
+                    pages.madvise(_REFUSAL)
+                    return
+
+    def _touch(self, elements: np.ndarray[Any, Any]) -> float:
+        """Write into pages, and return the CPU seconds that this took."""
+        began = self._clock()
+        elements[:] = 0
+        return float(self._clock() - began)
+
+
+_CHOICE: Final = PageChoice()
+
+
+def allocate_pages(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Allocate `size` bytes of zeros that begin at a multiple of `ALIGNMENT`, for what stays.
+
+    They go back to the system with the array. Memory that is allocated again and again is better taken from
+    `allocate_aligned`, which reuses it.
+
+    Raises:
+        MemoryError: The size exceeds the address space or the memory that is free.
+    """
+    if size < _SMALLEST or not _FLAGS:
+        memory = allocate_aligned(size)
+        memory[:] = 0
+        return memory
+    try:
+        pages = mmap.mmap(-1, size, flags=_FLAGS)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"no {size} bytes of memory: {error}") from error
+    _CHOICE.fill(pages)
+    return np.frombuffer(pages, np.uint8)

@@ -1,0 +1,126 @@
+"""A kernel for images of any size, whose code reads their height and width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
+from intarsia.native.execution.filled_table import TableFiller
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.runtime.kernel import KernelSource, Value
+from intarsia.support.aligned_memory import ALIGNMENT
+from intarsia.support.array_address import array_address
+from intarsia.support.errors import ExecutionError
+from intarsia.toolchain.native.images.image_region import ImageRegion, write_image_blob
+from intarsia.toolchain.native.images.image_sizes import ImageSizes
+from intarsia.toolchain.native.images.sized_kernels import SizedKernels
+from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
+from intarsia.toolchain.native.region_table import allocate_arena, load_functions
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.native.profiler import DescribeCalls
+
+
+class ImageKernel(SizedKernels):
+    """A region for images of any size, with a table of calls for each size that was met.
+
+    Code, constants and the arena are those of all tables. The arena grows to the largest images.
+
+    Args:
+        source: Source with height or width of any size.
+        whole: Compiled region.
+        describe: Function that describes the kernels of a region for a profile.
+
+    Raises:
+        ArtifactError: The region's code is damaged, or uses what this machine has not.
+    """
+
+    def __init__(self, source: KernelSource, whole: ImageRegion, describe: DescribeCalls) -> None:
+        super().__init__(source)
+        self._describe = describe
+        self._whole: ImageRegion | None = whole
+        self._functions: tuple[NativeFunction, ...] = load_functions(whole.region)
+        self._arena = allocate_arena(0)
+
+    def blob(self) -> bytes | None:
+        """The compiled form, as `NativeKernel.blob`."""
+        return write_image_blob(self._opened(self._whole))
+
+    def close(self) -> None:
+        """Let go of code, arena and weights."""
+        self._forget()
+        self._whole, self._functions = None, ()
+        for name in ("_evaluated", "_filler"):  # they refer to code and weights
+            self.__dict__.pop(name, None)
+        self._arena = allocate_arena(0)
+
+    def _region(self) -> NativeRegion:
+        return self._opened(self._whole).region
+
+    def _sizes(self, inputs: Sequence[Value]) -> tuple[int, ...]:
+        """Return the sizes of a call.
+
+        Raises:
+            ExecutionError: Arrays have different ones, or too few axes.
+        """
+        whole = self._opened(self._whole)
+        shapes = []
+        for value, dims in zip(inputs, whole.params, strict=True):
+            if not isinstance(value, np.ndarray) or value.ndim != len(dims):
+                raise ExecutionError(f"a parameter needs an array of {len(dims)} axes")
+            shapes.append(value.shape)
+        return whole.sizes_of(shapes)
+
+    def _made(self, sizes: tuple[int, ...]) -> NativeKernel:
+        """Return the kernel for given sizes."""
+        images = self._evaluated.at(sizes)
+        if images.arena_bytes > self._arena.nbytes:
+            self._forget()  # their tables refer to the smaller arena
+            self._arena = allocate_arena(images.arena_bytes)
+        numbers, arena = images.numbers, self._arena
+        addresses = np.concatenate(
+            (
+                array_address(numbers) + np.arange(len(numbers)) * numbers.itemsize,
+                array_address(arena) + images.offsets,
+            )
+        )
+        table = self._filler.filled(addresses, (numbers, arena))
+        return NativeKernel(self.source, images.region, self._describe, table=table)
+
+    @cached_property
+    def _evaluated(self) -> ImageSizes:
+        return ImageSizes(self._opened(self._whole))
+
+    @cached_property
+    def _filler(self) -> TableFiller:
+        whole = self._opened(self._whole)
+        ports = len(whole.params) + len(whole.results)
+        return TableFiller(_table(whole, self._functions, ports), ports)
+
+
+def _table(whole: ImageRegion, functions: Sequence[NativeFunction], ports: int) -> CallTable:
+    """Return the calls, with slots for parameters and results, then numbers, then places in the arena."""
+    region, count = whole.region, len(whole.numbers)
+    addresses = [
+        FixedAddress(array_address(constant.array), constant.array) for constant in region.constants[count:]
+    ]
+
+    def buffer(argument: Argument) -> BufferRef:
+        match argument.kind:
+            case ArgumentKind.CONSTANT if argument.number >= count:
+                return addresses[argument.number - count]
+            case ArgumentKind.CONSTANT:
+                return Slot(ports + argument.number)
+            case ArgumentKind.SLOT:
+                return Slot(argument.number)
+            case ArgumentKind.ARENA:
+                return Slot(ports + count + argument.number // ALIGNMENT)
+
+    return CallTable(
+        tuple(KernelCall(functions[call.kernel], tuple(map(buffer, call.arguments))) for call in region.calls)
+    )

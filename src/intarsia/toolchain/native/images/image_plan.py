@@ -1,0 +1,370 @@
+"""The kernels of a program on images of any size: tiles, moves, and where images are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from intarsia.native.execution.size_table import (
+    BEGIN,
+    COUNT,
+    LAST,
+    Linear,
+    Polynomial,
+    added,
+    constant,
+    product,
+    total,
+)
+from intarsia.native.graph.blocked_dag import blocked_dag
+from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.convolution_algorithm import (
+    ConvolutionAlgorithm,
+    ConvolutionAlgorithms,
+    algorithm_names,
+)
+from intarsia.native.graph.fusion_groups import fusion_groups
+from intarsia.native.graph.group_form import GroupForm
+from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm
+from intarsia.native.graph.straight_line import KernelStep, StraightLine
+from intarsia.native.sizes.image_loops import ImageAccess
+from intarsia.native.sizes.image_writer import ImageMove, Move
+from intarsia.toolchain.native.images.band_form import BandForms
+from intarsia.toolchain.native.images.image_memory import (
+    BYTES,
+    Given,
+    ImageMemory,
+    Layout,
+    Place,
+    PlannedCall,
+    TileKernel,
+    shifted,
+    times,
+)
+from intarsia.toolchain.native.images.image_program import (
+    ONE_PIXEL,
+    Image,
+    ImageProgram,
+    MixedImagesError,
+)
+from intarsia.toolchain.native.images.tile_program import TileProgram, TileRead, tile_program
+
+WIDTHS: Final = (8, 7, 6, 5, 4, 2, 1)
+"""Widths of tiles. Deep layers read all weights for each tile, and have few columns: one tile of 5 to 7."""
+_DIRECT: Final = ConvolutionAlgorithms(ConvolutionAlgorithm.DIRECT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImagePlan:
+    """The calls of a program.
+
+    Attributes:
+        calls: Calls in order.
+        storages: Size of each storage in bytes.
+        head: Place of each parameter of the head.
+    """
+
+    calls: tuple[PlannedCall, ...]
+    storages: tuple[Polynomial, ...]
+    head: tuple[Place, ...]
+
+
+def image_plan(
+    program: ImageProgram, lanes: int, bands: BandForms, copies: Sequence[tuple[int, int]] = ()
+) -> ImagePlan:
+    """Return the calls of a program.
+
+    Args:
+        program: The program.
+        lanes: Number of channels of a block.
+        bands: Rule for convolutions in bands of rows.
+        copies: Pairs of a result of the head and the parameter of the head that it is.
+
+    Raises:
+        MixedImagesError: An image needs a kernel that there is not.
+        CompileError: An operator has no native kernel.
+    """
+    return _Planner(program, lanes, bands).planned(copies)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Variant:
+    """The code of a kernel for tiles of some rows.
+
+    Attributes:
+        height: Number of rows.
+        dags: Computation by number of columns.
+        reads: The image that each value that is read is, by the value's number.
+    """
+
+    height: int
+    dags: Mapping[int, KernelDag]
+    reads: Mapping[int, TileRead]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Kernels for tiles that compute an image, before memory is planned.
+
+    Attributes:
+        image: The image.
+        bands: Code for bands of several rows; None if there is none.
+        rows: Code for single rows.
+        steps: The operators.
+    """
+
+    image: Image
+    bands: _Variant | None
+    rows: _Variant
+    steps: Sequence[KernelStep]
+
+
+def _line(tile: TileProgram) -> StraightLine:
+    """Return the steps of the program for a tile, which may have none."""
+    return StraightLine.of(tile.function) if tile.images else StraightLine()
+
+
+@dataclass(eq=False)
+class _Planner:
+    program: ImageProgram
+    lanes: int
+    bands: BandForms
+
+    def __post_init__(self) -> None:
+        self._tiles: dict[tuple[int, int], tuple[TileProgram, StraightLine]] = {}
+        self.memory = ImageMemory(self.program.count, self.lanes)
+
+    def planned(self, copies: Sequence[tuple[int, int]]) -> ImagePlan:
+        """Return the plan; results that are parameters of the head are copied."""
+        groups = self._groups()
+        for image in self.program.images:
+            if image.number in groups:
+                self._add_tiles(groups[image.number])
+            elif image.move is not None:
+                self._add_move(image, image.move)
+        for position, result in enumerate(self.program.results):
+            if result is not None:
+                self._add_result(result, len(self._param_images) + position)
+        params = self.program.head_params
+        head = tuple(self._add_plain(param.image) for param in params)
+        of_head = [at for at, result in enumerate(self.program.results) if result is None]
+        for position, number in copies:
+            self._add_result(params[number].image, len(self._param_images) + of_head[position])
+        return ImagePlan(tuple(self.memory.calls), tuple(self.memory.storages), head)
+
+    @property
+    def _param_images(self) -> list[Image]:
+        return [image for image in self.program.images if image.param is not None]
+
+    # Kernels for tiles
+
+    def _tile(self, height: int, width: int) -> tuple[TileProgram, StraightLine]:
+        """Return the program for a tile, and its steps, which are those of all tiles in order."""
+        shape = height, width
+        if shape not in self._tiles:
+            tile = tile_program(self.program, height, width)
+            self._tiles[shape] = tile, _line(tile)
+        return self._tiles[shape]
+
+    def _groups(self) -> dict[int, _Group]:
+        """Return the groups by the image that they write; note the orders of channels of all images."""
+        tile_program(self.program, 1, WIDTHS[0])  # some images turn out to be stored when others read them
+        tile, widest = self._tile(1, WIDTHS[0])
+        positions = {step: position for position, step in enumerate(widest.steps)}
+        members: dict[int, list[int]] = {}
+        for steps in fusion_groups(widest):
+            image = tile.images[steps[-1].call]
+            members[image.number] = [positions[step] for step in steps]
+        groups = {}
+        for image in self.program.images:
+            if image.number in members:
+                groups[image.number] = self._group(image, members[image.number])
+            elif image.parts:
+                self.memory.orders[image.number] = ChannelOrder.joined(
+                    self.memory.orders[part.number] for part in image.parts
+                )
+            elif image.call is None and not image.is_plain:
+                self.memory.orders[image.number] = self._order_of_moved(image)
+        return groups
+
+    def _order_of_moved(self, image: Image) -> ChannelOrder:
+        source = image.source
+        if source is not None and source.number in self.memory.orders:
+            return self.memory.orders[source.number]
+        phase = next((item for item in self.program.images if item.phase and item.phase.whole is image), None)
+        return (
+            ChannelOrder.natural(image.channels, self.lanes)
+            if phase is None
+            else self.memory.orders[phase.number]
+        )
+
+    def _group(self, image: Image, members: Sequence[int]) -> _Group:
+        line = self._tile(1, WIDTHS[0])[1]
+        steps = [line.steps[position] for position in members]
+        rows = self._variant(image, members, 1, (1,) if image.level == ONE_PIXEL else WIDTHS, _DIRECT)
+        form = None if image.level == ONE_PIXEL else self.bands.form(steps)
+        bands = None
+        if form is not None:
+            algorithms = ConvolutionAlgorithms(form.algorithm)
+            bands = self._variant(image, members, form.height, form.widths, algorithms)
+        return _Group(image, bands, rows, steps)
+
+    def _variant(
+        self,
+        image: Image,
+        members: Sequence[int],
+        height: int,
+        widths: Sequence[int],
+        algorithms: ConvolutionAlgorithms,
+    ) -> _Variant:
+        """Return the code for tiles of some rows, and note the order of the image's channels.
+
+        Raises:
+            MixedImagesError: There is none.
+        """
+        dags: dict[int, KernelDag] = {}
+        reads: dict[int, TileRead] = {}
+        for width in widths:
+            tile, line = self._tile(height, width)
+            steps = [line.steps[position] for position in members]
+            values = list(line.values)
+            reads = dict(zip(line.params, tile.reads, strict=True))
+            for step in line.steps:
+                if step.call in tile.images and step not in steps:
+                    read = tile.images[step.call]
+                    moves = int(read.level != ONE_PIXEL or image.level == ONE_PIXEL)
+                    reads[step.outputs[0]] = TileRead(read, moves, moves)
+            for number, item in reads.items():
+                order = self.memory.orders.get(item.image.number)
+                values[number] = replace(values[number], order=order)
+            blocked = blocked_dag(steps, values, self.lanes, algorithms, GroupForm.MERGED.value, always=True)
+            if blocked is None:
+                raise MixedImagesError(f"{steps[-1].op.name} has no kernel for images of any size")
+            dags[width], self.memory.orders[image.number] = blocked.kernel, blocked.order
+            self._check_sources(blocked.kernel.sources, reads)
+        return _Variant(height, dags, reads)
+
+    def _check_sources(self, sources: Sequence[Source], given: Mapping[int, TileRead]) -> None:
+        """Refuse a kernel that would read an image in another layout than it has.
+
+        Raises:
+            MixedImagesError: It would.
+        """
+        for source in sources:
+            read = given.get(source.number)
+            if source.array is not None or read is None:
+                continue
+            order = self.memory.orders.get(read.image.number)
+            is_same = source.form is SourceForm.BLOCKED and source.order == order and order is not None
+            if not is_same and not (source.form is SourceForm.PLAIN and order is None):
+                raise MixedImagesError("channels are read in another order than they are written")
+
+    def _add_tiles(self, group: _Group) -> None:
+        image, bands = group.image, group.bands
+        rows = product(image.level[0])
+        if bands is None:
+            self._add_variant(group, group.rows, (rows, ()))
+            return
+        count, rest = (
+            self.program.table.bands(image.level, bands.height, min(bands.dags), is_rest=is_rest)
+            for is_rest in (False, True)
+        )
+        last = product(added(image.level[0], constant(-bands.height)))
+        self._add_variant(group, bands, (count, (), last))
+        self._add_variant(group, group.rows, (rest, total(rows, times(rest, -1))))
+
+    def _add_variant(self, group: _Group, variant: _Variant, rows: Sequence[Polynomial]) -> None:
+        """Add the call of a kernel for tiles.
+
+        Args:
+            group: The group that it computes.
+            variant: Its code.
+            rows: Number of rows or bands, the first row, and for bands the row at which the last one begins.
+        """
+        image, widths = group.image, tuple(variant.dags)
+        target = self.memory.target(image)
+        whole = variant.dags[widths[0]]
+        accesses: dict[str, ImageAccess] = {}
+        arrays: dict[str, Given] = {}
+        strides: dict[str, tuple[Polynomial, ...]] = {}
+
+        def add(name: str, layout: Layout, rows: int, columns: int, begins: tuple[int, int]) -> None:
+            accesses[name] = ImageAccess(layout.lanes, rows, columns, layout.step)
+            arrays[name] = shifted(layout, begins)
+            strides[name] = layout.pitch, layout.plane, layout.image
+
+        for tensor, source in zip(whole.dag.placeholders, whole.sources, strict=True):
+            name = tensor.op.name
+            if source.array is not None:
+                arrays[name] = source.array
+                continue
+            read = variant.reads.get(source.number)
+            if read is None:
+                raise MixedImagesError("a kernel reads what is no image")
+            add(name, self.memory.layout(read.image), read.rows, read.columns, read.begins)
+        (output,) = whole.dag.outputs
+        add(output.buffer.name, target, target.step, target.step, (0, 0))
+        numbers = [
+            product(self.program.count),
+            *rows,
+            *(
+                self.program.table.tiles(image.level[1], widths, at, part)
+                for at in range(len(widths))
+                for part in (COUNT, BEGIN, LAST)
+            ),
+        ]
+        dags = {width: item.dag for width, item in variant.dags.items()}
+        kernel = TileKernel(dags, accesses, variant.height)
+        names = [*(step.op.name.lower() for step in group.steps), *algorithm_names(whole.dag)]
+        nodes = tuple(
+            dict.fromkeys(step.call.span.node for step in group.steps if step.call.span is not None)
+        )
+        self.memory.calls.append(PlannedCall(kernel, arrays, tuple(numbers), strides, "_".join(names), nodes))
+
+    # Moves
+
+    def _add_move(self, image: Image, form: ImageMove) -> None:
+        source = image.source
+        assert source is not None, "it is moved from there"
+        order = self.memory.orders.get(source.number)
+        if order is not None:  # joined images have more blocks than their channels need
+            form = replace(form, channels=order.blocks * self.lanes)
+        target = self.memory.target(image)
+        self._moved(form, self.memory.layout(source), source.level, target, image.level, form.move.value)
+
+    def _moved(
+        self,
+        form: ImageMove,
+        source: Layout,
+        level: tuple[Linear, Linear],
+        target: Layout,
+        after: tuple[Linear, Linear],
+        name: str,
+    ) -> None:
+        numbers = (
+            product(self.program.count),
+            *(product(extent) for extent in level),
+            *(source.pitch, source.plane, source.image),
+            *(target.pitch, target.plane, target.image),
+            *(product(extent) for extent in after),
+        )
+        arrays = {"x": shifted(source, (0, 0)), "y": shifted(target, (0, 0))}
+        self.memory.calls.append(PlannedCall(form, arrays, numbers, {}, f"images: {name}"))
+
+    def _add_result(self, image: Image, slot: int) -> None:
+        """Add the copy of an image to the caller's memory."""
+        self._copy_out(image, self.memory.plain_layout(image, Place(slot)), "result")
+
+    def _add_plain(self, image: Image) -> Place:
+        """Add the copy of an image of one pixel for the head, and return where it is."""
+        channels = constant(image.channels)
+        self.memory.storages.append(product(self.program.count, channels, constant(BYTES)))
+        place = Place(None, len(self.memory.storages) - 1)
+        self._copy_out(image, self.memory.plain_layout(image, place), "head")
+        return place
+
+    def _copy_out(self, image: Image, target: Layout, name: str) -> None:
+        order = self.memory.orders[image.number]
+        form = ImageMove(Move.FROM_BLOCKS, self.lanes, image.channels, order.place_of)
+        self._moved(form, self.memory.layout(image), image.level, target, image.level, name)

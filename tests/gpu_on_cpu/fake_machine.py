@@ -1,0 +1,41 @@
+"""A machine with fake GPUs: for this process, and for those that it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.gpu_on_cpu.cpu_kernels import grid_path
+from tests.gpu_on_cpu.fake_gpu import fake_image_maker, fake_library, set_device_count
+
+from intarsia.runtime.cuda.cuda_device import CudaDevice
+from intarsia.runtime.cuda.cuda_kernel import close_opened_gpus
+from intarsia.runtime.devices.device import DEVICES
+from intarsia.toolchain.native.gpu import compile_program
+
+
+@contextmanager
+def machine_with_gpus(count: int = 1) -> Iterator[None]:
+    """Let this process, and those that it starts, find the fake driver with so many GPUs."""
+    with pytest.MonkeyPatch.context() as patched, DEVICES.holding(CudaDevice.kind, CudaDevice):
+        patched.setenv("INTARSIA_LIBCUDA", str(fake_library()))
+        patched.setenv("FAKE_CUDA_GRID", str(grid_path()))
+        patched.setattr(compile_program, "image_maker", fake_image_maker)
+        set_device_count(count)
+        try:
+            yield
+        finally:
+            close_opened_gpus()
+            set_device_count(1)
+
+
+@contextmanager
+def machine_without_driver() -> Iterator[None]:
+    """Let this process find no driver, also within `machine_with_gpus`.
+
+    The fixture `monkeypatch` may end later than that, and would bring its driver back.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("INTARSIA_LIBCUDA", "libnothing.so.1")
+        yield

@@ -1,0 +1,112 @@
+"""Numbers that are computed from the sizes of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import pytest
+
+from intarsia.native.execution.polynomial_table import PolynomialTable, of_linear
+from intarsia.native.execution.size_table import (
+    BEGIN,
+    COUNT,
+    LAST,
+    Bands,
+    Polynomial,
+    SizeTableBuilder,
+    Tiles,
+    added,
+    constant,
+    linear_value,
+    product,
+    total,
+)
+
+
+def polynomial_value(polynomial: Polynomial, values: Sequence[int]) -> int:
+    return sum(number * prod(values[at] for at in positions) for number, positions in polynomial)
+
+
+WIDTHS = ((8, 7, 6, 5, 4, 2, 1), (8, 4, 2, 1), (12, 8), (20, 1), (3,), (1,))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 31])
+def test_quotients_are_rounded_down_and_kept_once(size: int) -> None:
+    builder = SizeTableBuilder(1)
+    h = builder.size(0)
+    once = added(builder.quotient(added(h, constant(-1)), 2), constant(1))
+    again = builder.quotient(added(h, constant(1)), 2)
+    twice = builder.quotient(added(constant(6), added(h, h)), 2)
+    assert once == again
+    assert twice == added(h, constant(3))
+    table = builder.table()
+    assert len(table.entries) == 1
+    assert linear_value(once, table.values([size])) == (size - 1) // 2 + 1
+
+
+def test_products_and_sums_of_extents() -> None:
+    builder = SizeTableBuilder(2)
+    h, w = builder.size(0), builder.size(1)
+    area = product(added(h, constant(2)), added(w, constant(3)), constant(4))
+    values = builder.table().values([5, 7])
+    assert polynomial_value(area, values) == 7 * 10 * 4
+    assert polynomial_value(total(area, product(constant(-280)), product(h)), values) == 5
+
+
+def test_many_polynomials_are_evaluated_together() -> None:
+    h, w = (SizeTableBuilder(2).size(position) for position in (0, 1))
+    linear = added(constant(-3), h, 2)
+    polynomials = [product(h, w, linear), (), product(constant(7)), of_linear(linear), of_linear(constant(0))]
+    for values in ((5, 7), (1, 1), (1 << 20, 3)):
+        table = PolynomialTable(polynomials, 2)
+        right = [polynomial_value(polynomial, values) for polynomial in polynomials]
+        assert table.values(values).tolist() == right
+        np.testing.assert_allclose(table.estimates(values), right, rtol=1e-12)
+    assert PolynomialTable([], 2).values((1, 2)).size == 0
+    assert PolynomialTable([product(h, h, h, h)], 2).estimates((1 << 20, 1)).tolist() == [2.0**80]
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@pytest.mark.parametrize("columns", [*range(1, 32), 97, 224])
+def test_tiles_cover_all_columns_and_no_others(columns: int, widths: tuple[int, ...]) -> None:
+    covered: set[int] = set()
+    computed = 0
+    for at, width in enumerate(widths):
+        count, begin, last = (Tiles(0, widths, at, part).value(columns) for part in (COUNT, BEGIN, LAST))
+        for tile in range(count):
+            first = min(begin + tile * width, last)
+            covered |= set(range(first, first + width))
+            computed += width
+    assert covered == (set(range(columns)) if columns >= widths[-1] else set())
+    assert computed < columns + widths[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "counts"),
+    [
+        (6, [0, 0, 1, 0, 0, 0, 0]),
+        (9, [0, 0, 0, 1, 1, 0, 0]),
+        (12, [0, 0, 2, 0, 0, 0, 0]),
+        (13, [0, 1, 1, 0, 0, 0, 0]),
+        (15, [1, 1, 0, 0, 0, 0, 0]),
+        (28, [0, 4, 0, 0, 0, 0, 0]),
+        (49, [0, 7, 0, 0, 0, 0, 0]),
+        (1000, [125, 0, 0, 0, 0, 0, 0]),
+        (1007, [125, 1, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_a_row_of_tiles_computes_few_columns_twice(columns: int, counts: list[int]) -> None:
+    widths = WIDTHS[0]
+    assert [Tiles(0, widths, at, COUNT).value(columns) for at in range(len(widths))] == counts
+
+
+@pytest.mark.parametrize("rows", range(1, 40))
+@pytest.mark.parametrize("columns", [7, 8, 30])
+def test_bands_and_the_rows_behind_them_are_all_rows(rows: int, columns: int) -> None:
+    bands, rest = (Bands(0, 1, 8, 8, is_rest).value(rows, columns) for is_rest in (False, True))
+    covered = {min(band * 8, rows - 8) + row for band in range(bands) for row in range(8)}
+    assert covered | set(range(rows - rest, rows)) == set(range(rows))
+    assert (bands > 0) == (rows >= 8 and columns >= 8)
+    assert rest < 3 or not bands
