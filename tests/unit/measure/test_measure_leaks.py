@@ -17,7 +17,7 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import BATCH, KEPT_ARTIFACTS
-from intarsia.measure.worker_pool.process_tree import held_bytes
+from intarsia.measure.worker_pool.process_tree import held_bytes, process_bytes
 
 pytestmark = pytest.mark.processes
 
@@ -38,12 +38,6 @@ def candidates(first: int, count: int) -> list[Candidate]:
     return [makers.get(number % 16, bad_to_run)(number) for number in range(first, first + count)]
 
 
-def own_bytes() -> int:
-    """Memory of this process alone."""
-    children = sum(map(held_bytes, own_children()))
-    return held_bytes(os.getpid()) - children
-
-
 @pytest.mark.parametrize("count", [160, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_nothing_is_left_behind_by_candidates(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -56,14 +50,14 @@ def test_nothing_is_left_behind_by_candidates(
             measurer = Measurer(testbed, database)
             measurer.measure([as_input(candidate) for candidate in candidates(0, 96)])
             files, threads, processes = open_files(), threading.active_count(), len(own_children())
-            held, keepers = own_bytes(), {pid: held_bytes(pid) for pid in own_children()}
+            held, keepers = process_bytes(os.getpid()), {pid: held_bytes(pid) for pid in own_children()}
             results = measurer.measure([as_input(candidate) for candidate in candidates(96, count)])
             assert sum(result is not None and result.is_ok for result in results) == count * 13 // 16
             assert open_files() < files + 10  # some more or less while a worker is being replaced
             # A leak for each candidate that crashes would be ten of either, or more.
             assert until(lambda: threading.active_count() <= threads + REPLACED)
             assert until(lambda: len(own_children()) <= processes + REPLACED)
-            assert own_bytes() < held + SLACK_BYTES
+            assert process_bytes(os.getpid()) < held + SLACK_BYTES
             assert all(held_bytes(pid) < keepers[pid] + SLACK_BYTES for pid in own_children())
             (folder,) = temporary.iterdir()
             assert len(list((folder / "built").iterdir())) <= KEPT_ARTIFACTS + BATCH

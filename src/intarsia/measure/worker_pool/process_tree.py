@@ -48,16 +48,23 @@ def kill_children() -> None:
             os.waitpid(-1, 0)
 
 
+def process_bytes(pid: int) -> int:
+    """Memory that a process holds: anonymous and shared pages, also swapped; not files. 0 if it is gone."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(("RssAnon:", "RssShmem:", "VmSwap:")):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
 def held_bytes(pid: int) -> int:
-    """Memory that a process and its descendants hold: anonymous and shared pages, also swapped; not files."""
+    """Memory that a process and its descendants hold, as `process_bytes` counts it."""
     total, todo = 0, [pid]
     while todo:
         process = todo.pop()
         todo += children(process)
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{process}/status").read_text().splitlines():
-                if line.startswith(("RssAnon:", "RssShmem:", "VmSwap:")):
-                    total += int(line.split()[1]) * 1024
+        total += process_bytes(process)
     return total
 
 
