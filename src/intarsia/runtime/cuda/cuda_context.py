@@ -7,8 +7,8 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ _LOG_SIZE: Final = 8192
 _DYNAMIC_SHARED_BYTES: Final = 8
 """Attribute of a function: the size of shared memory in bytes that its launches may ask for."""
 _NAME_SIZE: Final = 256
-_APART: Final = 1
+STREAM_APART: Final = 1
 """Flag of a stream that does not wait for the default one."""
 
 Array = npt.NDArray[Any]
@@ -49,6 +49,16 @@ class _Current(threading.local):
 
 
 _CURRENT: Final = _Current()
+
+
+class _Recording(threading.local):
+    """What a thread records on a GPU.
+
+    Attributes:
+        stream: The driver's handle of the stream that is recorded; None while nothing is.
+    """
+
+    stream: ctypes.c_void_p | None = None
 
 
 def current_number() -> int:
@@ -83,7 +93,7 @@ class CudaContext:
         name: Name of the GPU.
         capability: Compute capability, such as (9, 0).
         multiprocessors: Number of multiprocessors.
-        stream: The driver's handle of the stream.
+        own_stream: The driver's handle of the stream.
         identity: Number among all contexts of this process.
         pool: Its memory.
     """
@@ -95,17 +105,18 @@ class CudaContext:
     name: str
     capability: tuple[int, int]
     multiprocessors: int
-    stream: ctypes.c_void_p
+    own_stream: ctypes.c_void_p
     identity: int = field(init=False, default_factory=_IDENTITIES.__next__)
     pool: MemoryPool = field(init=False)
     _process: int = field(init=False, default_factory=os.getpid)
     _staging: StagingRing = field(init=False)
     _modules: set[int] = field(init=False, default_factory=set)
+    _recording: _Recording = field(init=False, default_factory=_Recording)
     _is_closed: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.pool = MemoryPool(self._allocate, self._free)
-        self._staging = StagingRing(self.call, self.stream)
+        self._staging = StagingRing(self.call, self.own_stream)
 
     @classmethod
     def open(cls, driver: CudaDriver, number: int = 0) -> CudaContext:
@@ -120,7 +131,7 @@ class CudaContext:
         driver.call("cuDeviceGet", ctypes.byref(device), number)
         driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         driver.call("cuCtxSetCurrent", context)
-        driver.call("cuStreamCreate", ctypes.byref(stream), _APART)
+        driver.call("cuStreamCreate", ctypes.byref(stream), STREAM_APART)
         text = ctypes.create_string_buffer(_NAME_SIZE)
         driver.call("cuDeviceGetName", text, _NAME_SIZE, device)
 
@@ -136,6 +147,20 @@ class CudaContext:
     def is_closed(self) -> bool:
         """Whether its memory and modules are gone; also in a forked child, which cannot use them."""
         return self._is_closed or os.getpid() != self._process
+
+    @property
+    def stream(self) -> ctypes.c_void_p:
+        """The driver's handle of the stream in which this thread starts work: the GPU's, or one it records."""
+        return self._recording.stream or self.own_stream
+
+    @contextmanager
+    def recorded_in(self, stream: ctypes.c_void_p) -> Iterator[None]:
+        """Let this thread start work in a stream that it records; other threads stay with the GPU's."""
+        self._recording.stream = stream
+        try:
+            yield
+        finally:
+            self._recording.stream = None
 
     @property
     def cache_bytes(self) -> int:
@@ -309,7 +334,7 @@ class CudaContext:
             self.pool.close()
             for module in self._modules:
                 self.call("cuModuleUnload", module)
-            self.call("cuStreamDestroy_v2", self.stream)
+            self.call("cuStreamDestroy_v2", self.own_stream)
             self.call("cuDevicePrimaryCtxRelease_v2", self.device)
         self._is_closed = True
 

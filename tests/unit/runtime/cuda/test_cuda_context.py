@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from tests.gpu_on_cpu.fake_gpu import (
     fake_context,
@@ -222,6 +223,28 @@ def test_recorded_work_is_done_at_each_launch(context: CudaContext) -> None:
     context.upload(source.address, np.ones(4))
     graph.launch()
     np.testing.assert_array_equal(context.get(target), np.ones(4))
+    graph.close()
+
+
+def test_what_other_threads_start_meanwhile_is_not_recorded(context: CudaContext) -> None:
+    source, target = context.put(np.arange(4.0)), context.put(np.zeros(4))
+    copied: list[npt.NDArray[np.float64]] = []
+
+    def copy_in_another_thread() -> None:
+        context.upload(source.address, np.ones(4))
+        copied.append(context.get(source))
+
+    def work() -> None:
+        thread = threading.Thread(target=copy_in_another_thread)
+        thread.start()
+        thread.join()
+        context.copy(target.address, source.address, source.nbytes)
+
+    graph = CudaGraph.record(context, work)
+    np.testing.assert_array_equal(copied, [np.ones(4)])
+    context.upload(source.address, np.full(4, 2.0))
+    graph.launch()
+    np.testing.assert_array_equal(context.get(target), np.full(4, 2.0))
     graph.close()
 
 
