@@ -150,7 +150,7 @@ class CudaContext:
 
     @property
     def stream(self) -> ctypes.c_void_p:
-        """The driver's handle of the stream in which this thread starts work: the GPU's, or one it records."""
+        """The driver's handle of the stream of work that this thread starts: the GPU's, or one it records."""
         return self._recording.stream or self.own_stream
 
     @contextmanager
