@@ -25,8 +25,8 @@ PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, P
 """Plain values that JSON can represent."""
 
 
-_CHECKED_BY: Final = "quorum, three input sets, integers by their use"
-"""How results are checked: a verdict of a laxer check, in a database, is not one about this workload."""
+_CHECKED_BY: Final = "quorum, three input sets, integers by their use, noise where functions are flat"
+"""How results are checked: a verdict of another check, in a database, is not one about this workload."""
 
 
 @dataclass(frozen=True, eq=False)

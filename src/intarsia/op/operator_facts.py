@@ -123,6 +123,8 @@ class OperatorTrait(Flag):
     """The last argument is a function that is called for each step or element."""
     STRUCTURE = auto()
     """Stores tensors in a sequence or optional, or takes them out of one."""
+    FLAT = auto()
+    """Near some arguments (Erf of 4, Cos of 0) the result hardly changes with them, but is rounded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,17 @@ _RANKED_ARGUMENT: Final = {"ArgMax": 0, "ArgMin": 0, "NonMaxSuppression": 1, "To
 does not part them; engines that round otherwise, or that sort otherwise, do."""
 
 
+_ROUNDED: Final = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
+"""Types whose results get noise where an operator is flat."""
+
+
 def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule:
     """Return the program with every floating-point weight multiplied by 1 + uniform noise of +-2 epsilons.
 
     What is exact by its meaning stays: integers (masks, 0 and 1), scalars of few digits (0.5), scales that
     shapes are computed from. Values that an operator ranks get noise of their own, so that ties are broken
-    otherwise than by position.
+    otherwise than by position. So do results of functions that are flat somewhere: of the noise of its
+    argument, Erf(-4) shows nothing, but engines round it otherwise, and 1 + Erf(-4) is nothing but that.
 
     Args:
         module: The program.
@@ -81,7 +86,7 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
 
     def rule(expr: Expr) -> Expr:
         if isinstance(expr, Call) and isinstance(expr.op, Op) and not expr.op.domain:
-            return _without_ties(expr, expr.op.name, seed)
+            return _rounded_otherwise(_without_ties(expr, expr.op.name, seed), generator)
         if not isinstance(expr, Constant) or expr in kept or not _is_inexact(expr.data):
             return expr
         if expr.data.size <= _FEW and _is_short(expr.data):
@@ -109,6 +114,26 @@ def _without_ties(call_: Call, op_name: str, seed: int) -> Call:
     args = list(call_.args)
     args[position] = call("Mul", ranked, noise)
     return with_fields(call_, args=tuple(args))
+
+
+def _rounded_otherwise(call_: Call, generator: np.random.Generator) -> Call:
+    """Multiply the result of a function that is flat somewhere by noise, along the last axis."""
+    type_ = call_.checked_type
+    if (
+        not isinstance(call_.op, Op)
+        or not facts_of(call_.op).has(OperatorTrait.FLAT)
+        or not isinstance(type_, TensorType)
+        or type_.dtype not in _ROUNDED
+    ):
+        return call_
+    last = type_.shape[-1] if type_.shape else None
+    count = (last,) if isinstance(last, int) else ()
+    largest = _EPSILONS if type_.dtype.numpy.itemsize >= 4 else 1.0
+    # Never less than half: there are as many numbers of noise only as runs that a difference is taken from.
+    size = generator.uniform(largest / 2, largest, count) if largest > 1 else np.ones(count)
+    sign = generator.choice([-1.0, 1.0], count)
+    noise = np.asarray(1.0 + sign * size * machine_epsilon(type_.dtype.numpy)).astype(type_.dtype.numpy)
+    return call("Mul", call_, Constant(noise))
 
 
 def perturbed_inputs(inputs: Mapping[str, Array], seed: int, size: float = 0.0) -> dict[str, Array]:
