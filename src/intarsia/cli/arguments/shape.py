@@ -16,6 +16,7 @@ _HOW: Final = "write name=1,3,224,224 or name:1x3x224x224"
 _HOW_SIZES: Final = "write batch=1..8,seq=1..512@log or seq=16:0.5,128:0.4,512:0.1"
 _WITH_COMMAS: Final = re.compile(r"(?P<name>.+)=(?P<dims>[^=]*)", re.DOTALL)
 _WITH_CROSSES: Final = re.compile(r"(?P<name>.+):(?P<dims>[^:]*)", re.DOTALL)
+_CROSSED: Final = re.compile(r"\s*\d+(x\d+)+\s*")
 _NEXT_NAME: Final = re.compile(r",(?=[^,=]*=)")
 """The comma before the next name=: other commas stand between sizes."""
 _OF_SIZES: Final = re.compile(r"=[^=]*(?:\.\.|\d:)")
@@ -94,7 +95,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
         separator, match = "x", _WITH_CROSSES.fullmatch(text)
     if match is None:
         raise UsageError(f"--shape {text!r} has no name with a shape", help=_HOW)
-    dims = match["dims"].split(separator)
+    dims = match["dims"].split("x" if _CROSSED.fullmatch(match["dims"]) else separator)
     return match["name"].strip(), tuple(_dim(dim.strip(), text) for dim in dims)
 
 

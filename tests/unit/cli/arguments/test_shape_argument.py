@@ -14,6 +14,8 @@ HOW = "help: write name=1,3,224,224 or name:1x3x224x224"
     [
         ("x=1,3,224,224", "x", (1, 3, 224, 224)),
         ("x:1x3x224x224", "x", (1, 3, 224, 224)),
+        ("x=1x3x224x224", "x", (1, 3, 224, 224)),
+        ("input:0=7x3", "input:0", (7, 3)),
         ("x=7", "x", (7,)),
         ("x:7", "x", (7,)),
         ("x=0,3", "x", (0, 3)),
@@ -38,7 +40,7 @@ def test_both_forms(text: str, name: str, shape: tuple[int, ...]) -> None:
         ("x=1,-3", "--shape 'x=1,-3' has the dimension '-3', expected whole numbers of 0 or more"),
         ("x=1,,3", "--shape 'x=1,,3' has an empty dimension, expected whole numbers of 0 or more"),
         ("x=", "--shape 'x=' has an empty dimension, expected whole numbers of 0 or more"),
-        ("x=1x3", "--shape 'x=1x3' has the dimension '1x3', expected whole numbers of 0 or more"),
+        ("x=1xx3", "--shape 'x=1xx3' has the dimension '1xx3', expected whole numbers of 0 or more"),
         ("x:1,3", "--shape 'x:1,3' has the dimension '1,3', expected whole numbers of 0 or more"),
         ("x=1.5", "--shape 'x=1.5' has the dimension '1.5', expected whole numbers of 0 or more"),
         ("x=²", "--shape 'x=²' has the dimension '²', expected whole numbers of 0 or more"),
