@@ -30,7 +30,7 @@ from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.judge.tolerance import machine_epsilon
 from intarsia.op import call
 from intarsia.op.constant_argument import constant_arguments
-from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_facts import OperatorTrait, SumKind
 from intarsia.op.operator_table import facts_of
 
 Array = npt.NDArray[Any]
@@ -56,8 +56,10 @@ _RANKED_ARGUMENT: Final = {"ArgMax": 0, "ArgMin": 0, "NonMaxSuppression": 1, "To
 does not part them; engines that round otherwise, or that sort otherwise, do."""
 
 
-_ROUNDED: Final = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
-"""Types whose results get noise where an operator is flat."""
+_WIDE: Final = (DType.FLOAT32, DType.FLOAT64)
+_ROUNDED: Final = (DType.FLOAT16, DType.BFLOAT16, *_WIDE)
+"""Types of results that get noise."""
+_SUMS: Final = frozenset({"Add", "Sub"})
 
 
 def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule:
@@ -66,7 +68,9 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
     What is exact by its meaning stays: integers (masks, 0 and 1), scalars of few digits (0.5), scales that
     shapes are computed from. Values that an operator ranks get noise of their own, so that ties are broken
     otherwise than by position. So do results of functions that are flat somewhere: of the noise of its
-    argument, Erf(-4) shows nothing, but engines round it otherwise, and 1 + Erf(-4) is nothing but that.
+    argument, Erf(-4) shows nothing, but engines round it otherwise, and 1 + Erf(-4) is nothing but that. So
+    do sums with an exact constant: 1 + Exp(-9) shows little of Exp(-9), and whoever fuses it into a
+    Softplus rounds otherwise. So do long sums: of |x|^2 + |x|^2 - 2 x.x, noise of x shows nothing either.
 
     Args:
         module: The program.
@@ -89,7 +93,7 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
             return _rounded_otherwise(_without_ties(expr, expr.op.name, seed), generator)
         if not isinstance(expr, Constant) or expr in kept or not _is_inexact(expr.data):
             return expr
-        if expr.data.size <= _FEW and _is_short(expr.data):
+        if _is_exact(expr):
             return expr
         return with_fields(expr, data=_perturbed(expr.data, generator, size))
 
@@ -107,7 +111,7 @@ def _without_ties(call_: Call, op_name: str, seed: int) -> Call:
         return call_
     ranked = call_.args[position]
     type_ = ranked.checked_type
-    if not isinstance(type_, TensorType) or type_.dtype not in (DType.FLOAT32, DType.FLOAT64):
+    if not isinstance(type_, TensorType) or type_.dtype not in _WIDE:
         return call_
     reach = _EPSILONS * machine_epsilon(type_.dtype.numpy)
     noise = call("RandomUniformLike", ranked, low=1.0 - reach, high=1.0 + reach, seed=float(seed))
@@ -117,15 +121,22 @@ def _without_ties(call_: Call, op_name: str, seed: int) -> Call:
 
 
 def _rounded_otherwise(call_: Call, generator: np.random.Generator) -> Call:
-    """Multiply the result of a function that is flat somewhere by noise, along the last axis."""
+    """Multiply a result whose rounding its arguments may not show by noise, along the last axis."""
     type_ = call_.checked_type
-    if (
-        not isinstance(call_.op, Op)
-        or not facts_of(call_.op).has(OperatorTrait.FLAT)
-        or not isinstance(type_, TensorType)
-        or type_.dtype not in _ROUNDED
-    ):
+    if not isinstance(call_.op, Op) or not isinstance(type_, TensorType):
         return call_
+    facts = facts_of(call_.op)
+    is_rounded = facts.has(OperatorTrait.FLAT) or facts.summation is not SumKind.NO_SUM
+    if is_rounded and type_.dtype in _ROUNDED:
+        return _times_noise(call_, type_, generator)
+    if call_.op.name in _SUMS and type_.dtype in _WIDE and any(map(_is_exact, call_.args)):
+        # Whole numbers stay: they are positions and counts, which a Floor or a shape may depend on.
+        moved = _times_noise(call_, type_, generator)
+        return call("Where", call("Equal", call("Round", call_), call_), call_, moved)
+    return call_
+
+
+def _times_noise(value: Call, type_: TensorType, generator: np.random.Generator) -> Call:
     last = type_.shape[-1] if type_.shape else None
     count = (last,) if isinstance(last, int) else ()
     largest = _EPSILONS if type_.dtype.numpy.itemsize >= 4 else 1.0
@@ -133,7 +144,14 @@ def _rounded_otherwise(call_: Call, generator: np.random.Generator) -> Call:
     size = generator.uniform(largest / 2, largest, count) if largest > 1 else np.ones(count)
     sign = generator.choice([-1.0, 1.0], count)
     noise = np.asarray(1.0 + sign * size * machine_epsilon(type_.dtype.numpy)).astype(type_.dtype.numpy)
-    return call("Mul", call_, Constant(noise))
+    return call("Mul", value, Constant(noise))
+
+
+def _is_exact(expr: Expr) -> bool:
+    """Return whether this is a floating-point constant of few elements with few digits, which stays."""
+    if not isinstance(expr, Constant) or not _is_inexact(expr.data):
+        return False
+    return expr.data.size <= _FEW and _is_short(expr.data)
 
 
 def perturbed_inputs(inputs: Mapping[str, Array], seed: int, size: float = 0.0) -> dict[str, Array]:
