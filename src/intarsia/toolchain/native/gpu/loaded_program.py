@@ -186,8 +186,8 @@ class LoadedProgram:
     def close(self) -> None:
         """Free the program's memory on the GPU; nothing remains to be done once the GPU is closed."""
         module, self._module = self._module, None
-        if self._graphs and not self._context.is_closed:
-            with suppress(ExecutionError):  # of a kernel that is under way
+        if not self._context.is_closed:
+            with suppress(ExecutionError):  # of a kernel that is under way; a failed call leaves some behind
                 self._context.synchronize()
         while self._graphs:
             self._graphs.popitem()[1].close()
