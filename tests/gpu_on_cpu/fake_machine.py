@@ -22,7 +22,8 @@ def machine_with_gpus(count: int = 1, seed: int | None = None) -> Iterator[None]
 
     Args:
         count: Number of GPUs.
-        seed: What draws when work is done; 0 for as late as it can be. That of FAKE_CUDA_SEED if not given.
+        seed: Seed of the times at which work is done; 0 for as late as it can be. That of FAKE_CUDA_SEED if
+            not given.
     """
     seed = int(os.environ.get("FAKE_CUDA_SEED", "0")) if seed is None else seed
     with pytest.MonkeyPatch.context() as patched, DEVICES.holding(CudaDevice.kind, CudaDevice):
