@@ -39,6 +39,11 @@ def set_device_count(count: int) -> None:
     ctypes.c_int.in_dll(ctypes.CDLL(str(fake_library())), "fake_device_count").value = count
 
 
+def set_seed(seed: int) -> None:
+    """Let each call of the fake driver do drawn parts of what is started; 0 for all as late as it can be."""
+    ctypes.c_uint64.in_dll(ctypes.CDLL(str(fake_library())), "fake_seed").value = seed
+
+
 def finish_work() -> None:
     """Do the work of all streams, for code of the host that reaches the memory of fake GPUs."""
     ctypes.CDLL(str(fake_library())).fake_finish()

@@ -2,12 +2,16 @@
    the image of a module is the path of a shared library (cpu_kernels.py).
 
    Streams are lazy: work is queued, and done when something waits for it. So a copy from pinned memory reads what is
-   there when it is waited for, and a result is not there before: a missing wait gives a wrong result every time. Work
-   in pageable memory is done at once, as the driver does. A kernel that faults makes all later calls fail, until
+   there when it is waited for, and a result is not there before: a missing wait gives a wrong result every time. With
+   a seed, each call of the driver does some work of some streams before, which are drawn: what is late, what is in
+   time, and which stream is ahead of which changes with the seed, and is the same each time for one thread.
+   Work in pageable memory is done at once, as the driver does. To unload code or free pinned memory that queued work
+   needs is an error, where the driver may or may not wait. A kernel that faults makes all later calls fail, until
    fake_reset. It counts allocations and copies, so that tests see what is uploaded again.
 
    FAKE_CUDA_BYTES limits its memory. FAKE_CUDA_FAULT_BLOCKS is a number of blocks: kernels that are launched with as
-   many access an illegal address; those of FAKE_CUDA_HANG_BLOCKS blocks never end. FAKE_CUDA_GRID is the library that runs grids. */
+   many access an illegal address; those of FAKE_CUDA_HANG_BLOCKS blocks never end. FAKE_CUDA_GRID is the library that runs grids.
+   FAKE_CUDA_SEED is the seed; without one, or 0, all work is as late as it can be. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -21,7 +25,7 @@
 
 enum {
   SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NOT_FOUND = 500,
-  NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, CAPTURED = 900
+  IN_USE = 402, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, CAPTURED = 900
 };
 enum { DEVICES = 2, MOST_ARGUMENTS = 256 };
 enum work_kind { COPY, LAUNCH, RECORD };
@@ -29,7 +33,7 @@ enum work_kind { COPY, LAUNCH, RECORD };
 typedef void (*kernel_entry)(void **);
 typedef int (*grid_runner)(kernel_entry, void **, int, int, void *, size_t, int, int);
 
-struct function { kernel_entry entry; int32_t *facts; void *shared; size_t shared_bytes; unsigned allowed_bytes; };
+struct function { void *module; kernel_entry entry; int32_t *facts; void *shared; size_t shared_bytes; unsigned allowed_bytes; };
 struct block { char *start; size_t size; int device, is_pinned; struct block *next; };
 struct event { struct timespec time; struct stream *stream; int is_pending; };
 struct work {
@@ -54,9 +58,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static grid_runner run_grid;
 size_t fake_uploaded_bytes, fake_modules, fake_pinned_bytes, fake_graphs, fake_graph_launches, fake_kernel_launches;
 int fake_device_count = 1, fake_is_descending;
+uint64_t fake_seed;
 
 __attribute__((constructor)) static void load_grid(void) {
-  const char *path = getenv("FAKE_CUDA_GRID");
+  const char *path = getenv("FAKE_CUDA_GRID"), *seed = getenv("FAKE_CUDA_SEED");
+  fake_seed = seed ? strtoull(seed, 0, 10) : 0;
   void *library = path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : 0;
   run_grid = (grid_runner)dlsym(library ? library : RTLD_DEFAULT, "run_grid");
 }
@@ -83,22 +89,49 @@ static int launch(struct stream *s, struct work *w) {
   return failed ? LAUNCH_FAILED : SUCCESS;
 }
 
+/* Does the first work of a stream. */
+static void step(struct stream *s) {
+  struct work *w = s->first;
+  if (w->kind == COPY) memcpy(w->to, w->from, w->size);
+  if (w->kind == LAUNCH) sticky_error = launch(s, w);
+  if (w->kind == RECORD) {
+    clock_gettime(CLOCK_MONOTONIC, &w->event->time);
+    w->event->is_pending = 0;
+  }
+  if (!(s->first = w->next)) s->last = &s->first;
+  free(w);
+}
 /* Does the work of a stream, up to the record of an event if one is given. */
 static int finish(struct stream *s, struct event *until) {
   while (s->first && !sticky_error) {
-    struct work *w = s->first;
-    int is_last = w->kind == RECORD && w->event == until;
-    if (w->kind == COPY) memcpy(w->to, w->from, w->size);
-    if (w->kind == LAUNCH) sticky_error = launch(s, w);
-    if (w->kind == RECORD) {
-      clock_gettime(CLOCK_MONOTONIC, &w->event->time);
-      w->event->is_pending = 0;
-    }
-    if (!(s->first = w->next)) s->last = &s->first;
-    free(w);
+    int is_last = s->first->kind == RECORD && s->first->event == until;
+    step(s);
     if (is_last) break;
   }
   return sticky_error;
+}
+/* The next of the drawn numbers (xorshift64). */
+static unsigned drawn(unsigned below) {
+  fake_seed ^= fake_seed << 13;
+  fake_seed ^= fake_seed >> 7;
+  fake_seed ^= fake_seed << 17;
+  return (unsigned)((fake_seed >> 33) % below);
+}
+/* Does a drawn part of the work of each stream. */
+static void advance(void) {
+  for (struct stream *s = streams; s && fake_seed; s = s->next)
+    for (unsigned n = drawn(2) ? 0 : drawn(8); n && s->first && !sticky_error; n--) step(s);
+}
+static int is_needed(const struct block *pinned, const void *module) {
+  for (struct stream *s = streams; s; s = s->next)
+    for (struct work *w = s->first; w; w = w->next) {
+      if (w->kind == LAUNCH && w->function->module == module) return 1;
+      for (int n = 0; pinned && w->kind == COPY && n < 2; n++) {
+        const char *at = n ? w->to : w->from;
+        if (at >= pinned->start && at < pinned->start + pinned->size) return 1;
+      }
+    }
+  return 0;
 }
 static int finish_all(void) {
   for (struct stream *s = streams; s; s = s->next) finish(s, 0);
@@ -124,6 +157,7 @@ static int copy(struct stream *s, void *to, const void *from, size_t size, int i
 /* Each call of the driver: one at a time, none after a fault. */
 static int enter(int needs_context) {
   pthread_mutex_lock(&lock);
+  advance();
   return sticky_error ? sticky_error : needs_context && !current ? INVALID_CONTEXT : SUCCESS;
 }
 static int leave(int code) {
@@ -197,9 +231,10 @@ static int allocate(void **address, size_t size, int is_pinned) {
   return SUCCESS;
 }
 static int release(void *address, int is_pinned) {
-  int code = finish_all();
+  int code = is_pinned ? sticky_error : finish_all();
   for (struct block **b = &blocks; *b && !code; b = &(*b)->next)
     if ((*b)->start == address && (*b)->is_pinned == is_pinned) {
+      if (is_pinned && is_needed(*b, 0)) return IN_USE;
       struct block *gone = *b;
       *b = gone->next;
       *(is_pinned ? &fake_pinned_bytes : &used_bytes) -= gone->size;
@@ -262,7 +297,7 @@ int cuModuleLoadDataEx(void **module, const char *image, unsigned count, int *op
 }
 int cuModuleUnload(void *module) {
   BEGIN(1);
-  finish_all();
+  if (is_needed(0, module)) return leave(IN_USE);
   fake_modules--;
   return leave(dlclose(module) ? INVALID_VALUE : SUCCESS);
 }
@@ -274,6 +309,7 @@ static void *symbol(void *module, const char *name, const char *suffix) {
 int cuModuleGetFunction(void **result, void *module, const char *name) {
   BEGIN(1);
   struct function *f = calloc(1, sizeof *f);
+  f->module = module;
   f->entry = (kernel_entry)symbol(module, name, ".entry");
   f->facts = symbol(module, name, ".facts");
   f->shared = symbol(module, name, ".shared");
@@ -427,6 +463,7 @@ int cuGetErrorName(int code, const char **name) {
           : code == INVALID_IMAGE   ? "CUDA_ERROR_INVALID_IMAGE"
           : code == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
           : code == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
+          : code == IN_USE          ? "FAKE_ERROR_IN_USE"
           : code == NOT_READY       ? "CUDA_ERROR_NOT_READY"
           : code == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
           : code == CAPTURED        ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"

@@ -20,6 +20,12 @@ from intarsia.native.emission.vector_math.double_angles import (
     sinh_double,
     tanh_double,
 )
+from intarsia.native.emission.vector_math.double_trig import (
+    cos_double,
+    erf_double,
+    sin_double,
+    tan_double,
+)
 from intarsia.native.emission.vector_math.exp import erf, exp, exp2, tanh
 from intarsia.native.emission.vector_math.lanes import Lanes
 from intarsia.native.emission.vector_math.libm import each_lane
@@ -35,9 +41,9 @@ _OF_LANES: Final[dict[str, Callable[[Lanes, str], str]]] = {
     "log2": log2,
     "tanh": tanh,
     "erf": erf,
-    "sin": sin,
-    "cos": cos,
 }
+_ANGLES: Final = {"sin": sin, "cos": cos}
+"""Functions on float32 lanes that leave large numbers to another one."""
 _IN_DOUBLE: Final[dict[str, Callable[..., str]]] = {
     "exp": exp_double,
     "log": log_double,
@@ -48,6 +54,10 @@ _IN_DOUBLE: Final[dict[str, Callable[..., str]]] = {
     "asin": asin_double,
     "acos": acos_double,
     "atan": atan_double,
+    "sin": sin_double,
+    "cos": cos_double,
+    "tan": tan_double,
+    "erf": erf_double,
 }
 """Functions with code in float64."""
 _WITHOUT_LIBRARY: Final = "nvptx64"
@@ -103,12 +113,28 @@ def _of_floats(builder: Builder, isa: Isa, call: Intrinsic, texts: list[str], la
         by_constant = _power(builder, call, texts, lanes)
         if by_constant is not None:
             return by_constant
+    if element == "float" and name in _ANGLES:
+        return _angle(builder, isa, name, texts[0], lanes)
     if element == "float" and name in _OF_LANES:
         return _OF_LANES[name](Lanes(builder, lanes, "avx512f" in isa.features), texts[0])
     if isa.architecture == _WITHOUT_LIBRARY and name in _IN_DOUBLE:
         return in_double(builder, _IN_DOUBLE[name], texts, element, lanes)
     library = _ROUNDING.get(name, name) + ("f" if element == "float" else "")
     return each_lane(builder, library, texts, element, lanes)
+
+
+def _angle(builder: Builder, isa: Isa, name: str, x: str, lanes: int) -> str:
+    """Emit the sine or cosine of float32.
+
+    That of large numbers is the C library's, or computed in float64 where there is none.
+    """
+
+    def of_large() -> str:
+        if isa.architecture == _WITHOUT_LIBRARY:
+            return in_double(builder, _IN_DOUBLE[name], (x,), "float", lanes)
+        return each_lane(builder, f"{name}f", (x,), "float", lanes)
+
+    return _ANGLES[name](Lanes(builder, lanes, "avx512f" in isa.features), x, of_large)
 
 
 def _has_rounding(isa: Isa) -> bool:

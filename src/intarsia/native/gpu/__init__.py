@@ -16,6 +16,8 @@ estimated_registers  what a thread keeps in registers, before there is machine c
 copies_ahead         shared tiles in turn, filled by asynchronous copies
 default_gpu_state    the schedule of a DAG, and its kernels
 kernels_of_items     kernels for any number of items, whose grid is computed when they are launched
+text_kernels         kernels between texts of any length and their tokens
+token_attention_kernel   attention among these
 virtual_threads      virtual threads of a thread, written out
 padded_tiles         padding of shared tiles against conflicts of banks
 memory_accesses      what accesses cost global and shared memory

@@ -135,7 +135,7 @@ class AttentionWriter:
                 token = at * self.width + lane
                 there, missing = [], []
                 for number, row in enumerate(self.rows):
-                    there.append(store(row, (token,), self._bias(number, token, head)))
+                    there.append(store(row, (token,), self.bias(number, token, head)))
                     missing.append(store(row, (token,), const(-math.inf)))
                 return when(token < self.key_count, block(there), block(missing))
 
@@ -143,7 +143,7 @@ class AttentionWriter:
 
         return self.each_panel(panel)
 
-    def _bias(self, number: int, token: Expression, head: Expression) -> Expression:
+    def bias(self, number: int, token: Expression, head: Expression) -> Expression:
         """Return what is added to the score of a key, by the number of the bias; 0 where nothing is."""
         total: Expression | None = None
         if self.biases:
@@ -222,7 +222,7 @@ class AttentionWriter:
             self.lanes(self.width, lambda lane: store(total, (lane,), const(0.0))),
             self.each_panel(power),
             *self._folded(total, lambda left, right: left + right),
-            store(shares, (row,), self._reciprocal(load(total, (FIRST,)))),
+            store(shares, (row,), self.reciprocal(load(total, (FIRST,)))),
         ]
         return Allocate(largest, Allocate(total, block(steps)))
 
@@ -230,7 +230,7 @@ class AttentionWriter:
         """Return the largest score, 0 in place of -inf."""
         return select(equal(largest, -math.inf), 0.0, largest)
 
-    def _reciprocal(self, total: Expression) -> Expression:
+    def reciprocal(self, total: Expression) -> Expression:
         """Return 1 / total; where rows without a visible key are 0, 1 / 0 is 0."""
         share = const(1.0) / total
         return select(equal(total, 0.0), 0.0, share) if self.form.clears else share

@@ -169,6 +169,28 @@ def with_numbers(numbers: Sequence[Expression], body: Statement) -> Statement:
     return when(total >= 0, body)
 
 
+def identity(mode: str, dtype: DType) -> Expression:
+    """Return what the pool of no tokens is, by the mode of the pool."""
+    match mode:
+        case "max":
+            return const(lowest(dtype), dtype)
+        case "min":
+            return const(highest(dtype), dtype)
+        case _:
+            return const(0.0 if dtype.is_float else 0, dtype)
+
+
+def combined(mode: str, left: Expression, right: Expression) -> Expression:
+    """Return the pool of two values, by the mode of the pool."""
+    match mode:
+        case "max":
+            return maximum(left, right)
+        case "min":
+            return minimum(left, right)
+        case _:
+            return left + right
+
+
 @dataclass(eq=False)
 class _Writer:
     """Writer of the statements of one loop function."""
@@ -309,7 +331,7 @@ class _Writer:
                 lambda at: store(
                     total,
                     (at,),
-                    self._combined(load(total, (at,)), load(self.sources[0], (first + token, begin + at))),
+                    combined(mode, load(total, (at,)), load(self.sources[0], (first + token, begin + at))),
                 ),
             )
 
@@ -318,29 +340,10 @@ class _Writer:
             value = value / length.astype(self.form.dtype) if mode == "mean" else value
             return store(self.result, (text, begin + at), value)
 
-        clear = self._lanes(width, lambda at: store(total, (at,), self._identity))
+        start = identity(mode, self.form.dtype)
+        clear = self._lanes(width, lambda at: store(total, (at,), start))
         steps = [clear, self._loop(MOST_TOKENS, add, length), self._lanes(width, finish)]
         return Allocate(total, block(steps))
-
-    @property
-    def _identity(self) -> Expression:
-        dtype = self.form.dtype
-        match self.form.mode:
-            case "max":
-                return const(lowest(dtype), dtype)
-            case "min":
-                return const(highest(dtype), dtype)
-            case _:
-                return const(0.0 if dtype.is_float else 0, dtype)
-
-    def _combined(self, left: Expression, right: Expression) -> Expression:
-        match self.form.mode:
-            case "max":
-                return maximum(left, right)
-            case "min":
-                return minimum(left, right)
-            case _:
-                return left + right
 
     def _copied(self, buffer: Buffer, source: Expression, row: Expression) -> Statement:
         """Return the statement that copies a row of a buffer to one of the result."""

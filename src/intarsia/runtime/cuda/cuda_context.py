@@ -156,11 +156,11 @@ class CudaContext:
     @contextmanager
     def recorded_in(self, stream: ctypes.c_void_p) -> Iterator[None]:
         """Let this thread start work in a stream that it records; other threads stay with the GPU's."""
-        self._recording.stream = stream
+        before, self._recording.stream = self._recording.stream, stream
         try:
             yield
         finally:
-            self._recording.stream = None
+            self._recording.stream = before
 
     @property
     def cache_bytes(self) -> int:
@@ -317,12 +317,14 @@ class CudaContext:
         self.call("cuLaunchKernel", function, *grid, shared_bytes, self.stream, pointers, None)
 
     def synchronize(self) -> None:
-        """Wait until all work is done.
+        """Wait until all work is done; what is being recorded is none.
 
         Raises:
             ExecutionError: A kernel failed.
         """
-        self.call("cuStreamSynchronize", self.stream)
+        # Not `stream`: garbage that is collected during a recording may wait for its work, and waiting for
+        # a stream that is recorded ends the recording.
+        self.call("cuStreamSynchronize", self.own_stream)
 
     def close(self) -> None:
         """Free all memory, modules and the stream, and release the GPU; closing again does nothing."""

@@ -128,10 +128,11 @@ class StagingRing:
             piece.is_busy = False
 
     def _allocate(self) -> None:
+        events = [ctypes.c_void_p() for _ in range(PIECES)]
+        for event in events:
+            self.call("cuEventCreate", ctypes.byref(event), _WITHOUT_TIME)
         memory = ctypes.c_void_p()
         self.call("cuMemHostAlloc", ctypes.byref(memory), PIECE * PIECES, 0)
         self._memory = memory.value or 0
-        for number in range(PIECES):
-            event = ctypes.c_void_p()
-            self.call("cuEventCreate", ctypes.byref(event), _WITHOUT_TIME)
-            self._ring.append(_Piece(self._memory + number * PIECE, event))
+        # All pieces or none: a download counts on so many before the first one is used again.
+        self._ring.extend(_Piece(self._memory + number * PIECE, event) for number, event in enumerate(events))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import ClassVar
 
@@ -81,12 +82,10 @@ class DeviceInterpreter(Interpreter):
         # The value must be complete before another device's thread reads it.
         source.worker.call(source.synchronize)
         work = partial(device.receive, source, values[step.source], None)
-        if self._recorder is None:
+        with nullcontext() if self._recorder is None else self._recorder.step(step, number):
             values[step.destination] = device.worker.call(work)
-        else:
-            with self._recorder.step(step, number):
-                values[step.destination] = device.worker.call(work)
-                device.worker.call(device.synchronize)
+            # The source may use the memory again as soon as nothing refers to it: the copy must have read it.
+            device.worker.call(device.synchronize)
 
     def _condition(self, slot: int, activation: Activation) -> Value:
         return self._device(activation.prepared.block, slot).get(activation.values[slot])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import torch
 
@@ -58,12 +59,37 @@ def on_stream(gpu: CudaContext) -> Iterator[None]:
         yield
 
 
+@dataclass(slots=True)
+class _Precision:
+    """Threads that compute in full precision: torch's switches are those of the whole process.
+
+    Attributes:
+        users: Number of threads.
+        allowed: Settings of the switches before the first of them, for convolutions and for products.
+        lock: Lock of the others.
+    """
+
+    users: int = 0
+    allowed: tuple[bool, bool] = (True, False)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_PRECISION: Final = _Precision()
+
+
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """Switch TF32 off."""
-    allowed = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    """Switch TF32 off, until the last thread that is in here leaves."""
+    with _PRECISION.lock:
+        if not _PRECISION.users:
+            _PRECISION.allowed = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        _PRECISION.users += 1
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = allowed
+        with _PRECISION.lock:
+            _PRECISION.users -= 1
+            if not _PRECISION.users:
+                allowed = _PRECISION.allowed
+                torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = allowed

@@ -48,6 +48,9 @@ def load_kernel(source: KernelSource, kernel_type: type[TorchKernel] | None = No
     if target.option("compiled"):
         options = {"freezing": True, "max_autotune": target.option("max_autotune", False)}
         program = _compiled(program, input_ports(graph), torch_device, threads, options)
+        if torch_device.type == "cuda":
+            # What it computed of weights was in torch's stream, for which ours does not wait.
+            torch.cuda.synchronize()
     return (kernel_type or TorchKernel)(source, program, threads)
 
 

@@ -138,8 +138,66 @@ def test_angles_and_hyperbolic_functions_are_within_their_errors(name: str) -> N
     assert errors.max() <= 5
 
 
+ANGLES = ("sin", "cos", "tan")
+
+
+def from_the_c_library(name: str, x: Array) -> Array:
+    return np.array([getattr(math, name)(each) if math.isfinite(each) else math.nan for each in x.tolist()])
+
+
+@pytest.mark.parametrize("name", ANGLES)
+def test_angles_of_all_sizes_are_within_their_errors(name: str) -> None:
+    rng = np.random.default_rng(5)
+    x = filled([0.0, -0.0, math.inf, -math.inf, math.nan, 1e-310, 1e300, 2.0**20, -(2.0**1023)], rng, -50, 50)
+    x[1000:2000] *= np.exp2(rng.uniform(-60, 0, 1000))
+    x[2000:3000] *= np.exp2(rng.uniform(0, 1000, 1000))
+    x[3000:3500] = np.rint(rng.uniform(1, 2**26, 500)) * (math.pi / 2)
+    result, exact = computed(f"{name}($x)", x, x), from_the_c_library(name, x)
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(exact))
+    is_finite = np.isfinite(exact)
+    np.testing.assert_array_equal(np.signbit(result[is_finite]), np.signbit(exact[is_finite]))
+    errors = np.abs(result[is_finite] - exact[is_finite]) / np.spacing(np.abs(exact[is_finite]))
+    assert errors.max() <= 5  # those of the C library are below 1
+
+
+def test_the_number_that_is_next_to_a_quarter_turn() -> None:
+    """The worst case of float64 (Muller, Elementary Functions), where some C libraries lose three bits."""
+    x = np.full(COUNT, 6381956970095103.0 * 2.0**797)
+    np.testing.assert_allclose(computed("cos($x)", x, x), -4.68716592425462761112e-19, rtol=4e-16, atol=0)
+
+
+@pytest.mark.parametrize("name", ANGLES)
+def test_angles_in_float32_of_all_sizes_are_within_their_errors(name: str) -> None:
+    rng = np.random.default_rng(6)
+    x = filled([0.0, -0.0, math.inf, math.nan, 1e8, 1e30, -3.4e38], rng, -50, 50)
+    x[2000:] *= np.exp2(rng.uniform(-20, 120, COUNT - 2000))
+    narrow = x.astype(np.float32)
+    result, exact = (
+        computed(f"{name}($x)", narrow, narrow),
+        from_the_c_library(name, narrow.astype(np.float64)),
+    )
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(exact))
+    is_finite = np.isfinite(exact)
+    spacing = np.spacing(np.abs(exact[is_finite]).astype(np.float32))
+    assert (np.abs(result[is_finite] - exact[is_finite]) / spacing).max() <= 2
+
+
+def test_the_error_function_is_within_its_error() -> None:
+    rng = np.random.default_rng(7)
+    x = filled([0.0, -0.0, math.inf, -math.inf, math.nan, 1e-310, 2.0, 6.0, 30.0], rng, -7, 7)
+    x[1000:2000] *= np.exp2(rng.uniform(-60, 0, 1000))
+    result, exact = computed("erf($x)", x, x), np.array([math.erf(each) for each in x.tolist()])
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(exact))
+    np.testing.assert_array_equal(np.signbit(result[:4]), np.signbit(exact[:4]))
+    known = ~np.isnan(exact)
+    errors = np.abs(result[known] - exact[known]) / np.spacing(np.abs(exact[known]))
+    assert errors.max() <= 6
+
+
 @pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
-@pytest.mark.parametrize("call", ["exp($x)", "log($x)", "pow($x, $y)", *(f"{name}($x)" for name in RANGES)])
+@pytest.mark.parametrize(
+    "call", ["exp($x)", "log($x)", "pow($x, $y)", *(f"{name}($x)" for name in (*RANGES, *ANGLES, "erf"))]
+)
 def test_ptxas_accepts_them(call: str) -> None:
     function = parse_module(text_of(call, "float64")).prim_func("f")
     (kernel,) = assemble(generate_ptx(emit_kernels(function, "k", "sm_80").text, "sm_80"), "sm_80").kernels

@@ -14,6 +14,7 @@ from tests.gpu_on_cpu.fake_gpu import (
     fake_image,
     fake_number,
     set_device_count,
+    set_seed,
     used_bytes,
 )
 from tests.tir_checks import parsed
@@ -25,12 +26,13 @@ from intarsia.runtime.cuda.cuda_context import CudaContext
 from intarsia.runtime.cuda.cuda_graph import CudaGraph
 from intarsia.runtime.cuda.driver import CudaDriver
 from intarsia.runtime.cuda.memory_pool import MemoryPool
-from intarsia.runtime.cuda.staging import PIECE, PIECES
+from intarsia.runtime.cuda.staging import PIECE, PIECES, StagingRing
 from intarsia.support.errors import ExecutionError, MissingToolchainError
 
 
 @pytest.fixture
 def context() -> Iterator[CudaContext]:
+    set_seed(0)
     opened = fake_context()
     yield opened
     opened.close()
@@ -132,6 +134,37 @@ def test_free_blocks_make_room_before_an_allocation_fails() -> None:
     pool.free(pool.allocate(1024))
     assert pool.allocate(2048)
     assert list(sizes.values()) == [2048]
+
+
+def test_pinned_memory_is_allocated_whole_or_not_at_all(context: CudaContext) -> None:
+    calls: list[str] = []
+
+    def call(function: str, *arguments: object) -> None:
+        calls.append(function)
+        if calls.count("cuEventCreate") == PIECES:
+            raise MemoryError
+        context.call(function, *arguments)
+
+    ring, array = StagingRing(call, context.stream), np.arange(PIECE, dtype=np.uint64)
+    buffer = context.put(array)
+    with pytest.raises(MemoryError):
+        ring.download(np.empty_like(array), buffer.address)
+    result = np.empty_like(array)
+    calls.append("cuEventCreate")  # the next ones do not fail
+    ring.download(result, buffer.address)
+    np.testing.assert_array_equal(result, array)
+    ring.close()
+
+
+def test_code_and_pinned_memory_that_work_needs_stay(context: CudaContext) -> None:
+    emitted = emit_kernels(parsed(REVERSED_ROWS), "k", "sm_80")
+    module = context.load(fake_image(emitted.text, emitted.launches), ["k_0"])
+    addresses = [context.pool.allocate(128) for _ in range(2)]
+    context.launch(module.functions["k_0"], 4, 8, addresses)
+    with pytest.raises(ExecutionError, match="cuModuleUnload returned FAKE_ERROR_IN_USE"):
+        context.call("cuModuleUnload", module.handle)
+    context.synchronize()
+    context.unload(module)
 
 
 @pytest.mark.parametrize("nbytes", [1, PIECE, PIECE + 1, PIECE * (PIECES + 2) + 12345])
@@ -248,9 +281,24 @@ def test_what_other_threads_start_meanwhile_is_not_recorded(context: CudaContext
     graph.close()
 
 
+def test_what_waits_for_a_gpu_meanwhile_does_not_end_the_recording(context: CudaContext) -> None:
+    """As garbage does that is collected then: a program that is closed waits for its kernels."""
+    source, target = context.put(np.arange(4.0)), context.put(np.zeros(4))
+
+    def work() -> None:
+        context.synchronize()
+        context.copy(target.address, source.address, source.nbytes)
+
+    graph = CudaGraph.record(context, work)
+    np.testing.assert_array_equal(context.get(target), np.zeros(4))
+    graph.launch()
+    np.testing.assert_array_equal(context.get(target), np.arange(4.0))
+    graph.close()
+
+
 def test_work_that_cannot_be_recorded_leaves_the_stream_as_it_was(context: CudaContext) -> None:
     before = fake_number("fake_graphs")
     with pytest.raises(ExecutionError, match="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):
-        CudaGraph.record(context, context.synchronize)
+        CudaGraph.record(context, lambda: context.call("cuStreamSynchronize", context.stream))
     assert fake_number("fake_graphs") == before
     np.testing.assert_array_equal(context.get(context.put(np.ones(3))), np.ones(3))

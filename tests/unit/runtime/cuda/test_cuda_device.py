@@ -24,7 +24,7 @@ from intarsia.runtime.devices.open_devices import open_devices
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Kernel
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.runtime.plan import Copy, RunKernel, Step
+from intarsia.runtime.plan import Copy, Invoke, PlanBlock, RunKernel, Step
 from intarsia.support.errors import ExecutionError, MissingToolchainError
 
 SIZE = 8
@@ -112,6 +112,40 @@ def test_a_program_runs_on_the_cpu_and_two_gpus() -> None:
         events = {(event.name, event.device) for event in exe.trace(VECTOR).events}
     assert {("copy from cpu:0", "cuda:0"), ("copy from cuda:1", "cpu:0")} <= events
     assert used_bytes() == before
+
+
+def program_with_a_call() -> Executable:
+    """Copies a value to another GPU, and then writes another one of the same size where the value was."""
+    steps: tuple[Step, ...] = (
+        *(Copy(0, 1, 1), RunKernel(0, (1,), (2,), 1), Copy(2, 3, 2)),
+        *(Copy(0, 4, 1), RunKernel(1, (4,), (5,), 1), RunKernel(1, (5,), (6,), 1)),
+        *(Copy(3, 7, 0), Copy(6, 8, 0), RunKernel(2, (7, 8), (9,), 0)),
+    )
+    called = PlanBlock((0,), (), steps, (9,), 10, (0, 1, 1, 2, 1, 1, 1, 0, 0, 0))
+    names = ["cpu:0", "cuda:0", "cuda:1"]
+    plan = device_plan(names, [0, 0], [Invoke("f", (0,), (1,))], [1], size=SIZE, blocks={"f": called})
+    return Executable(plan, [DoubleOnGpu(), DoubleOnGpu(), fake("add")])
+
+
+SEEDS = (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("make", [program, program_with_a_call])
+def test_memory_is_used_again_behind_copies_to_other_gpus(make: Callable[[], Executable], seed: int) -> None:
+    with machine_with_gpus(2, seed), make() as exe:
+        for factor in range(1, 6):
+            times = 4 if make is program else 6
+            np.testing.assert_array_equal(exe(VECTOR * factor), VECTOR * factor * times)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_missing_wait_is_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with machine_with_gpus(2, seed), program_with_a_call() as exe:
+        monkeypatch.setattr(CudaDevice, "synchronize", lambda self: None)
+        results = [exe(VECTOR * factor) for factor in range(1, 6)]
+    right = [np.array_equal(result, VECTOR * factor * 6) for factor, result in enumerate(results, 1)]
+    assert not all(right)
 
 
 def test_a_kernel_that_faults_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

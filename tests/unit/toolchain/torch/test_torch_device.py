@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 import numpy as np
 import pytest
@@ -126,6 +126,16 @@ def test_a_buffer_is_described_as_an_array_of_cuda() -> None:
             "version": 3,
         }
         assert cuda_memory.array_interface(opened_gpu().put(X[:0]))["data"] == (0, False)
+
+
+def test_the_first_thread_that_leaves_does_not_end_the_precision_of_others() -> None:
+    before = torch.backends.cudnn.allow_tf32
+    first, second = cuda_memory.full_precision(), cuda_memory.full_precision()
+    with ExitStack() as later:
+        with first:
+            later.enter_context(second)
+        assert not torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.allow_tf32 == before
 
 
 def test_float32_is_multiplied_in_full_precision() -> None:

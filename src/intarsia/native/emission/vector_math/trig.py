@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from intarsia.native.emission.types import constant, vector_type
 from intarsia.native.emission.vector_math.lanes import Lanes
-from intarsia.native.emission.vector_math.libm import each_lane
 
 _SIN: Final = (-0.1666666716337204, 0.008333379402756691, -0.00019852977129630744, 2.830644234563806e-06)
 _COS: Final = (0.04166664555668831, -0.0013887302484363317, 2.443088305881247e-05)
 _HALF_PI_HIGH: Final = 1.570796325802803  # 27 bits: its products with integers below 2**26 are exact
 _HALF_PI_LOW: Final = 9.920935796805404e-10
 _LARGEST: Final = 1.0e8
-"""Magnitude beyond which the reduction needs more digits of pi; the C library is called there."""
+"""Magnitude beyond which the reduction needs more digits of pi; another function computes it there."""
 
 
-def sin(lanes: Lanes, x: str) -> str:
-    """Emit the sine; the error is at most 2 ULP."""
+def sin(lanes: Lanes, x: str, of_large: Callable[[], str]) -> str:
+    """Emit the sine; the error is at most 2 ULP.
+
+    Args:
+        lanes: Emitter of instructions.
+        x: Numbers.
+        of_large: Function that emits the sines of large numbers.
+    """
     is_tiny = lanes.test("olt", lanes.absolute(x), lanes.number(2.0**-13))
-    return lanes.choose(is_tiny, x, _with_large(lanes, x, "sinf", 0))  # keeps the sign of zero
+    return lanes.choose(is_tiny, x, _with_large(lanes, x, of_large, 0))  # keeps the sign of zero
 
 
-def cos(lanes: Lanes, x: str) -> str:
-    """Emit the cosine; the error is at most 2 ULP."""
-    return _with_large(lanes, x, "cosf", 1)
+def cos(lanes: Lanes, x: str, of_large: Callable[[], str]) -> str:
+    """Emit the cosine; the error is at most 2 ULP; arguments are those of `sin`."""
+    return _with_large(lanes, x, of_large, 1)
 
 
-def _with_large(lanes: Lanes, x: str, name: str, turn: int) -> str:
+def _with_large(lanes: Lanes, x: str, of_large: Callable[[], str], turn: int) -> str:
     builder = lanes.builder
     is_large = lanes.test("ogt", lanes.absolute(x), lanes.number(_LARGEST))
     usual = _reduced(lanes, x, turn)
@@ -39,8 +45,8 @@ def _with_large(lanes: Lanes, x: str, name: str, turn: int) -> str:
     builder.branch(some, rare, after)
     builder.start(rare)
     with builder.conditional():
-        called = each_lane(builder, name, (x,), "float", lanes.lanes)
-        exact = lanes.choose(is_large, called, usual)
+        exact = lanes.choose(is_large, of_large(), usual)
+    rare = builder.block  # other blocks may have begun meanwhile
     builder.jump(after)
     builder.start(after)
     return builder.value_of(f"phi {lanes.floats} [ {usual}, %{before} ], [ {exact}, %{rare} ]")

@@ -17,7 +17,7 @@ from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.array_address import array_address
-from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.errors import UsageError
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
 from intarsia.toolchain.native.foreign_kernel import named_architecture
@@ -211,19 +211,8 @@ class ItemKernel:
         Raises:
             ExecutionError: They have different ones.
         """
-        whole = self._open_region()
-        counts: list[set[int]] = [set() for _ in whole.limits]
-        for value, axes in zip(inputs, whole.axes, strict=True):
-            if isinstance(value, np.ndarray):
-                for axis, ((size, *others),) in axes:
-                    if value.ndim > axis and not others:
-                        counts[size].add(value.shape[axis])
-        for given in counts:
-            if len(given) != 1:
-                raise ExecutionError(
-                    f"the parameters have batches of {sorted(given)} items, expected one size"
-                )
-        return tuple(int(item.pop()) for item in counts)
+        shapes = [value.shape if isinstance(value, np.ndarray) else None for value in inputs]
+        return self._open_region().sizes_of(shapes)
 
     def _open_region(self) -> ItemRegion:
         if self._region is None:

@@ -80,6 +80,27 @@ class ItemRegion:
         if max(counts) > MOST_ITEMS:
             raise ExecutionError(f"native runs up to {MOST_ITEMS} items here, found {max(counts)}")
 
+    def sizes_of(self, shapes: Sequence[tuple[int, ...] | None]) -> tuple[int, ...]:
+        """Return the sizes of a call, of which all parameters that have one have the same.
+
+        Args:
+            shapes: Shapes of the parameters; None for what is no array.
+
+        Raises:
+            ExecutionError: They have different ones.
+        """
+        counts: list[set[int]] = [set() for _ in self.limits]
+        for shape, axes in zip(shapes, self.axes, strict=True):
+            for axis, ((size, *others),) in axes:
+                if shape is not None and len(shape) > axis and not others:
+                    counts[size].add(shape[axis])
+        for given in counts:
+            if len(given) != 1:
+                raise ExecutionError(
+                    f"the parameters have batches of {sorted(given)} items, expected one size"
+                )
+        return tuple(int(item.pop()) for item in counts)
+
     @property
     def has_past(self) -> bool:
         """Whether the last size is the number of past tokens of each text."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
 
-from intarsia.ir import PrimFunc
+from intarsia.ir import Function, PrimFunc
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.emission.builder import ModuleText
 from intarsia.native.emission.types import stored_bytes
@@ -44,15 +44,18 @@ ImageMaker = Callable[[str, Sequence[Launch]], bytes]
 """Function from LLVM IR and the kernels in it to code that a driver loads."""
 
 
-def plan_for_gpu(source: KernelSource, *, in_place: bool = True) -> PlannedRegion:
+def plan_for_gpu(
+    source: KernelSource, *, in_place: bool = True, program: Function | None = None
+) -> PlannedRegion:
     """Return the plan of a source for a GPU, each kernel of which has a DAG.
 
     Args:
         source: Source of a native kernel; the options of its target that are about CPUs do not count.
         in_place: Whether values may be parts of others.
+        program: Program that computes the same, of static shapes; that of the source if not given.
     """
     target = Target(source.target).with_options(**_PLAIN)
-    return planned_region(replace(source, target=str(target)), in_place=in_place)
+    return planned_region(replace(source, target=str(target)), in_place=in_place, program=program)
 
 
 def compile_program(source: KernelSource, model: str, make_image: ImageMaker | None = None) -> GpuProgram:
@@ -212,7 +215,8 @@ def parameter_places(build: RegionBuild, kernel: KernelPlan) -> dict[str, Argume
             places[tensor.buffer.name] = build.constant(kernel.constants[name], None)
     for tensor, value in zip(kernel.dag.outputs, kernel.outputs, strict=True):
         places[tensor.buffer.name] = build.argument(value)
-    return places
+    # Kernels that are written as loops name what they read by the operation.
+    return {tensor.op.name: places[tensor.buffer.name] for tensor in kernel.dag.placeholders} | places
 
 
 def workspace_places(

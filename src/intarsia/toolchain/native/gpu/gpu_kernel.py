@@ -12,8 +12,9 @@ from intarsia.runtime.cuda.cuda_kernel import run_from_host
 from intarsia.runtime.cuda.gpu_facts import gpus_here
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, MissingToolchainError, UsageError
+from intarsia.toolchain.native.gpu.compile_items import compile_any
 from intarsia.toolchain.native.gpu.gpu_program import GpuProgram
-from intarsia.toolchain.native.gpu.item_program import ItemProgram, compile_any
+from intarsia.toolchain.native.gpu.item_program import ItemProgram
 from intarsia.toolchain.native.gpu.loaded_items import LoadedItems
 from intarsia.toolchain.native.gpu.loaded_program import LoadedProgram
 from intarsia.toolchain.native.region import RegionPort

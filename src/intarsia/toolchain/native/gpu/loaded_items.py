@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
+from intarsia.native.execution.item_kind import NUMBER_OF
 from intarsia.runtime.cuda.cuda_context import CudaContext
 from intarsia.support.errors import UsageError
-from intarsia.toolchain.native.gpu.item_program import ItemProgram
+from intarsia.toolchain.native.gpu.item_program import ItemProgram, Sizes
 from intarsia.toolchain.native.gpu.loaded_program import LoadedProgram
 
 _MOST_SIZES: Final = 16
-"""Numbers of items whose launches are kept, with what was recorded of them."""
+"""Sizes whose launches are kept, with what was recorded of them."""
 
 
 class LoadedItems:
@@ -31,29 +33,29 @@ class LoadedItems:
 
     def __init__(self, context: CudaContext, program: ItemProgram) -> None:
         self._program, self._context = program, context
-        single = program.of_items(1)
-        self._one: LoadedProgram | None = LoadedProgram(context, single)
+        self._one: LoadedProgram | None = LoadedProgram(context, program.single)
         self._arena: int | None = None
         self._arena_bytes = 0
-        self._sizes: OrderedDict[int, LoadedProgram] = OrderedDict()
+        self._sizes: OrderedDict[Sizes, LoadedProgram] = OrderedDict()
 
     def for_shapes(self, shapes: Sequence[tuple[int, ...]]) -> LoadedProgram:
         """Return the program that runs parameters of given shapes.
 
         Raises:
-            ExecutionError: They have different numbers of items, or too many.
+            ExecutionError: They have different sizes, or too many items.
             MemoryError: The GPU has not as much memory.
             UsageError: The program is closed.
         """
         if self._one is None:
             raise UsageError("this program is closed")
-        items = self._program.count_items(shapes)
-        if items in self._sizes:
-            self._sizes.move_to_end(items)
-            return self._sizes[items]
-        program = self._program.of_items(items)
+        sizes = self._program.sizes_of(shapes)
+        if sizes in self._sizes:
+            self._sizes.move_to_end(sizes)
+            return self._sizes[sizes]
+        program = self._program.of_sizes(sizes)
         arena = self._arena_of(program.arena_bytes)
-        loaded = self._sizes[items] = LoadedProgram(self._context, program, self._one.shared_parts(arena))
+        parts = self._one.shared_parts(arena, len(NUMBER_OF))
+        loaded = self._sizes[sizes] = LoadedProgram(self._context, program, parts)
         if len(self._sizes) > _MOST_SIZES:
             self._context.synchronize()  # its kernels may be under way
             self._sizes.popitem(last=False)[1].close()
@@ -72,8 +74,19 @@ class LoadedItems:
             if self._arena is not None:
                 self._context.synchronize()  # kernels that write the smaller one may be under way
             self._forget_sizes()
-            self._arena, self._arena_bytes = self._context.pool.allocate(size), size
+            self._arena, self._arena_bytes = self._allocated(size, 2 * self._arena_bytes)
         return self._arena
+
+    def _allocated(self, size: int, wanted: int) -> tuple[int, int]:
+        """Return memory of a size at least and how much it is: as much as is wanted, if there is as much.
+
+        A decoder has another past at each step: its arena grows a few times only.
+        """
+        pool = self._context.pool
+        if wanted > size:
+            with suppress(MemoryError):
+                return pool.allocate(wanted), wanted
+        return pool.allocate(size), size
 
     def _forget_sizes(self) -> None:
         """Close the programs of all numbers of items, whose arguments are in the arena, and free that."""

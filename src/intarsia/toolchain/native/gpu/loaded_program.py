@@ -29,7 +29,7 @@ class SharedParts:
 
     Attributes:
         module: Their code.
-        constants: Addresses of their constants, but for the first one, the number of items.
+        constants: Addresses of their constants, but for the first ones, which are numbers of items.
         arena: Address of memory that is large enough for the values of each of them.
     """
 
@@ -65,7 +65,8 @@ class LoadedProgram:
                 self._place(program)
             else:
                 self._module, self._arena = shared.module, shared.arena
-                self._constants = [self._uploaded(program.constants[0]), *shared.constants]
+                numbers = program.constants[: len(program.constants) - len(shared.constants)]
+                self._constants = [*map(self._uploaded, numbers), *shared.constants]
         except BaseException:
             self.close()
             raise
@@ -86,15 +87,19 @@ class LoadedProgram:
         self._context.upload(address, np.ascontiguousarray(constant.array))
         return address
 
-    def shared_parts(self, arena: int) -> SharedParts:
+    def shared_parts(self, arena: int, numbers: int) -> SharedParts:
         """Return what programs of other sizes share with this one, around an arena of theirs.
+
+        Args:
+            arena: Address of the arena.
+            numbers: Number of constants, the first ones, that are different.
 
         Raises:
             UsageError: The program is closed.
         """
         if self._module is None:
             raise UsageError("this program is closed")
-        return SharedParts(self._module, tuple(self._constants[1:]), arena)
+        return SharedParts(self._module, tuple(self._constants[numbers:]), arena)
 
     def for_shapes(self, shapes: Sequence[tuple[int, ...]]) -> LoadedProgram:  # noqa: ARG002  # as LoadedItems
         """Return the program that runs parameters of given shapes: this one, which refuses others later."""
@@ -186,8 +191,8 @@ class LoadedProgram:
     def close(self) -> None:
         """Free the program's memory on the GPU; nothing remains to be done once the GPU is closed."""
         module, self._module = self._module, None
-        if self._graphs and not self._context.is_closed:
-            with suppress(ExecutionError):  # of a kernel that is under way
+        if not self._context.is_closed:
+            with suppress(ExecutionError):  # of a kernel that is under way; a failed call leaves some behind
                 self._context.synchronize()
         while self._graphs:
             self._graphs.popitem()[1].close()

@@ -100,7 +100,7 @@ def test_weights_are_uploaded_once_for_all_numbers() -> None:
             before = fake_number("fake_uploaded_bytes")
             exe(*inputs)
             counts.append(fake_number("fake_uploaded_bytes") - before - sum(array.nbytes for array in inputs))
-        assert counts[1:] == [0, 8, 0], "a number that is new is 8 bytes"
+        assert counts[1:] == [0, 48, 0], "six numbers that are new are 8 bytes each"
 
 
 def test_memory_is_that_of_the_largest_number_and_is_freed() -> None:
