@@ -7,8 +7,6 @@ bound by the machine model, or, with --measured, the shortest time that one thre
 is scheduled for so many threads (it is compiled for each number). Bandwidth of memory that cores share and
 clusters of cores are left out, so that speedups are upper limits.
 
-"queue" is one row of chunks for all threads, "ranges" gives each thread the same part of every loop.
-
 Usage: python -m benchmarks.more_cores [NAME or FILE.onnx ...] [--cores N ...] [--kernels N] [--measured]
        [--json]
 5 to 60 s for each model; with --measured that for each number of cores.
@@ -29,7 +27,6 @@ import intarsia as ia
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import Function, IRModule
 from intarsia.measure.inputs import random_inputs
-from intarsia.native.cores.chunk_order import Partition
 from intarsia.native.cores.plan_loops import bound_cycles, loops_of_plan
 from intarsia.native.cores.simulate import SimulatedRun, simulate_plan
 from intarsia.native.graph import PlanOptions, RegionPlan, plan_region
@@ -49,7 +46,6 @@ class Row:
     Attributes:
         model: Name of the model.
         cores: Number of cores.
-        partition: Division of chunks among the threads.
         cycles: Cycles of a run.
         speedup: Cycles on one core over that.
         waiting: Share of the time of all cores in which they wait.
@@ -59,7 +55,6 @@ class Row:
 
     model: str
     cores: int
-    partition: str
     cycles: float
     speedup: float
     waiting: float
@@ -88,9 +83,7 @@ def measured_cycles(module: IRModule, plan: RegionPlan, threads: int) -> list[fl
     return [hertz * value for value in seconds]
 
 
-def simulate_model(
-    name: str, counts: Sequence[int], partitions: Sequence[Partition], *, is_measured: bool
-) -> list[Row]:
+def simulate_model(name: str, counts: Sequence[int], *, is_measured: bool) -> list[Row]:
     """Simulate a model of the zoo, or an .onnx file, on several numbers of cores.
 
     Raises:
@@ -108,21 +101,19 @@ def simulate_model(
             if is_measured
             else [bound_cycles(kernel, plan, isa) for kernel in plan.kernels]
         )
-        for partition in partitions:
-            run = simulate_plan(plan, loops, cycles, cores, isa.machine, partition)
-            alone = run.cycles if cores == 1 else alone
-            if cores in counts:
-                share = run.waiting_share
-                speedup = alone / run.cycles
-                row = Row(Path(name).stem, cores, partition, run.cycles, speedup, share, run.moved_bytes, run)
-                rows.append(row)
+        run = simulate_plan(plan, loops, cycles, cores, isa.machine)
+        alone = run.cycles if cores == 1 else alone
+        if cores in counts:
+            speedup = alone / run.cycles
+            row = Row(Path(name).stem, cores, run.cycles, speedup, run.waiting_share, run.moved_bytes, run)
+            rows.append(row)
     return rows
 
 
 def print_row(row: Row, kernels: int) -> None:
     """Print a row, and the kernels that lose most beyond an even share of their cycles."""
     print(
-        f"{row.model:18} {row.cores:5} {row.partition:8} {row.cycles / 1e3:12.1f} {row.speedup:8.2f} "
+        f"{row.model:18} {row.cores:5} {row.cycles / 1e3:12.1f} {row.speedup:8.2f} "
         f"{row.waiting:8.0%} {row.moved_bytes / 1024:12.0f}",
         flush=True,
     )
@@ -145,12 +136,11 @@ def main() -> None:
     rows = []
     if not options.json:
         print(
-            f"{'model':18} {'cores':>5} {'chunks':8} {'cycles, 1000':>12} {'speedup':>8} {'waiting':>8} "
-            f"{'moved, KiB':>12}"
+            f"{'model':18} {'cores':>5} {'cycles, 1000':>12} {'speedup':>8} {'waiting':>8} {'moved, KiB':>12}"
         )
     for name in options.names:
         try:
-            of_model = simulate_model(name, options.cores, tuple(Partition), is_measured=options.measured)
+            of_model = simulate_model(name, options.cores, is_measured=options.measured)
         except IntarsiaError as error:
             print(f"{name}: {error}")
             continue

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.native.cores.chunk_order import LoopTime, Partition, chunk_bounds, run_loop
+from intarsia.native.cores.chunk_order import LoopTime, chunk_bounds, run_loop
 from intarsia.native.cores.line_holders import MOST_CORES, LineHolders
 from intarsia.native.cores.plan_loops import LoopsOfKernel
 from intarsia.native.cores.touched_lines import TouchedLines
@@ -81,7 +81,6 @@ def simulate_plan(
     cycles: Sequence[float],
     cores: int,
     machine: MachineModel,
-    partition: Partition = Partition.QUEUE,
 ) -> SimulatedRun:
     """Return the time of a plan on a number of cores.
 
@@ -91,10 +90,9 @@ def simulate_plan(
         cycles: Cycles of each kernel on one core.
         cores: Number of cores, from 1 to `MOST_CORES`, each with one thread.
         machine: Model of the machine.
-        partition: Division of the chunks of loops among threads.
     """
     assert 1 <= cores <= MOST_CORES
-    simulation = _Simulation(plan, loops, cores, machine, partition)
+    simulation = _Simulation(plan, loops, cores, machine)
     for _ in range(_RUNS):
         times = tuple(map(simulation.run_kernel, range(len(plan.kernels)), cycles))
     return SimulatedRun(cores, times)
@@ -109,10 +107,9 @@ class _Simulation:
         loops: Mapping[int, LoopsOfKernel],
         cores: int,
         machine: MachineModel,
-        partition: Partition,
     ) -> None:
         self._plan, self._loops = plan, loops
-        self._cores, self._machine, self._partition = cores, machine, partition
+        self._cores, self._machine = cores, machine
         self._first_lines, behind = _first_lines(plan, machine.line_bytes)
         self._scratch = behind
         most = max((sum(map(self._lines, item.shared.values())) for item in loops.values()), default=0)
@@ -154,7 +151,7 @@ class _Simulation:
             waited = lines * self._machine.line_bytes / self._machine.busy_third_bandwidth
             return (cycles * (end - begin) / phase.extent + waited) / phase.repeats
 
-        time = run_loop(len(chunks), self._cores, self._partition, self._machine, run_chunk, seed)
+        time = run_loop(len(chunks), self._cores, self._machine, run_chunk, seed)
         busy = tuple(phase.repeats * value for value in time.busy)
         return LoopTime(phase.repeats * time.whole, busy), moved
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from intarsia.native.execution.driver import Driver
-from intarsia.native.execution.driver_records import PoolRecord, WorkerRecord
+from intarsia.native.execution.driver_records import TICKET_BYTES, PoolRecord, WorkerRecord
 from intarsia.native.execution.process_cores import process_cores
 from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError
@@ -51,10 +51,10 @@ class Crew:
 
     def __init__(self, threads: int, driver: Driver) -> None:
         self.threads = threads
-        self._memory = allocate_aligned(ctypes.sizeof(PoolRecord))
+        self._memory = allocate_aligned(ctypes.sizeof(PoolRecord) + threads * TICKET_BYTES)
         self._memory[:] = 0
         record = PoolRecord.from_buffer(self._memory.data)
-        record.most_chunks = CHUNKS_PER_THREAD * threads
+        record.most_chunks, record.lanes = CHUNKS_PER_THREAD * threads, threads
         record.worker_spin, record.quiet_spin = _WORKER_SPIN_NS, _QUIET_SPIN_NS
         record.join_spin = _JOIN_SPIN_NS
         self.address = ctypes.addressof(record)

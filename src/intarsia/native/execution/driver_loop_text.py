@@ -7,38 +7,98 @@ from __future__ import annotations
 
 from typing import Final
 
-# `claim` returns the number of a chunk that now belongs to the calling thread, or -1. Begin and end of the
-# free chunks share one word, so that one compare-and-swap takes a chunk from the front or the back; a failed
-# one returns the present value, with which the loop tries again. If the same value meanwhile belongs to
-# another loop (ABA), the claim is for that loop, which is harmless, since `run_chunk` reads the fields of the
-# loop after the claim: with plain loads, which the compare-and-swap orders. The first `remainder` chunks have
-# one iteration more, so chunk sizes differ by one at most.
+# The chunks of a loop are divided evenly among lanes, in order, so that a lane has the same part of each
+# loop of as many iterations, and reads in its cache what it wrote. Where there are fewer chunks than lanes,
+# lane 0 has one, since it is the caller, which is awake; `first_chunk` rounds up for that.
+#
+# A lane takes its chunks from the front in loops of odd number and from the back in others: what it wrote
+# last, which is still in its cache, is read first. Others take chunks from the opposite end.
+#
+# A ticket has the number of a loop, of chunks taken from the front, and of those taken from the back: 48, 8
+# and 8 bits. One compare-and-swap takes a chunk; a failed one returns the present value, with which the loop
+# tries again. A ticket of an earlier loop stands for a range of which nothing is taken yet, so that no thread
+# has to write the tickets when a loop begins. A ticket of a later loop means that the loop is over: a thread
+# that read `loop` long ago gets nothing. A loop ends only when all its chunks are done, so a thread that gets
+# a chunk may read the fields of the loop: with plain loads, which the compare-and-swap orders. 2^48 loops of
+# a microsecond take nine years, so the number of a loop does not come again.
 CLAIM_TEXT: Final = """
-define internal i64 @claim(ptr %pool, i1 %is_front) nounwind {
+define internal i64 @first_chunk(i64 %lane, i64 %chunks, i64 %lanes) nounwind {
+  %product = mul i64 %lane, %chunks
+  %sum = add i64 %product, %lanes
+  %less = sub i64 %sum, 1
+  %first = udiv i64 %less, %lanes
+  ret i64 %first
+}
+
+define internal i64 @claim_of(ptr %pool, i64 %loop, i64 %lane, i64 %lanes, i1 %is_other) nounwind {
 entry:
-  %ticket = at pool.ticket %pool
+  %chunks = and i64 %loop, 65535
+  %number = lshr i64 %loop, 16
+  %is_odd = trunc i64 %number to i1
+  %is_front = xor i1 %is_other, %is_odd
+  %lane_behind = add i64 %lane, 1
+  %begin = call i64 @first_chunk(i64 %lane, i64 %chunks, i64 %lanes)
+  %end = call i64 @first_chunk(i64 %lane_behind, i64 %chunks, i64 %lanes)
+  %size = sub i64 %end, %begin
+  %distance = mul i64 %lane, ${ticket_bytes}
+  %offset = add i64 %distance, ${tickets}
+  %ticket = getelementptr i8, ptr %pool, i64 %offset
   %first = load atomic i64, ptr %ticket seq_cst, align 8
   br label %look
 look:
   %seen = phi i64 [ %first, %entry ], [ %found, %try ]
-  %begin = lshr i64 %seen, 32
-  %end = and i64 %seen, 4294967295
-  %any = icmp ult i64 %begin, %end
+  %seen_number = lshr i64 %seen, 16
+  %is_over = icmp ugt i64 %seen_number, %number
+  br i1 %is_over, label %none, label %count
+count:
+  %is_begun = icmp eq i64 %seen_number, %number
+  %seen_taken = and i64 %seen, 65535
+  %taken = select i1 %is_begun, i64 %seen_taken, i64 0
+  %front = lshr i64 %taken, 8
+  %back = and i64 %taken, 255
+  %both = add i64 %front, %back
+  %any = icmp ult i64 %both, %size
   br i1 %any, label %try, label %none
 try:
-  %without_front = add i64 %seen, 4294967296
-  %without_back = sub i64 %seen, 1
-  %next = select i1 %is_front, i64 %without_front, i64 %without_back
+  %step = select i1 %is_front, i64 256, i64 1
+  %next_taken = add i64 %taken, %step
+  %base = shl i64 %number, 16
+  %next = or i64 %base, %next_taken
   %pair = cmpxchg ptr %ticket, i64 %seen, i64 %next seq_cst seq_cst
   %found = extractvalue { i64, i1 } %pair, 0
   %mine = extractvalue { i64, i1 } %pair, 1
   br i1 %mine, label %claimed, label %look
 claimed:
+  %from_front = add i64 %begin, %front
   %last = sub i64 %end, 1
-  %chunk = select i1 %is_front, i64 %begin, i64 %last
+  %from_back = sub i64 %last, %back
+  %chunk = select i1 %is_front, i64 %from_front, i64 %from_back
   ret i64 %chunk
 none:
   ret i64 -1
+}
+
+define internal i64 @claim(ptr %pool, i64 %loop, i64 %lane) nounwind {
+entry:
+  %lanes_at = at pool.lanes %pool
+  %lanes = load i64, ptr %lanes_at
+  br label %look
+look:
+  %step = phi i64 [ 0, %entry ], [ %step_next, %next ]
+  %far = add i64 %lane, %step
+  %wrapped = sub i64 %far, %lanes
+  %is_far = icmp uge i64 %far, %lanes
+  %other = select i1 %is_far, i64 %wrapped, i64 %far
+  %is_other = icmp ne i64 %step, 0
+  %chunk = call i64 @claim_of(ptr %pool, i64 %loop, i64 %other, i64 %lanes, i1 %is_other)
+  %is_none = icmp slt i64 %chunk, 0
+  br i1 %is_none, label %next, label %leave
+next:
+  %step_next = add i64 %step, 1
+  %is_left = icmp ult i64 %step_next, %lanes
+  br i1 %is_left, label %look, label %leave
+leave:
+  ret i64 %chunk
 }
 
 define internal void @run_chunk(ptr %pool, i64 %chunk, i64 %lane) nounwind {
@@ -46,21 +106,18 @@ define internal void @run_chunk(ptr %pool, i64 %chunk, i64 %lane) nounwind {
   %closure_at = at pool.closure %pool
   %scratch_at = at pool.scratch %pool
   %stride_at = at pool.scratch_stride %pool
-  %quotient_at = at pool.quotient %pool
-  %remainder_at = at pool.remainder %pool
+  %extent_at = at pool.extent %pool
+  %chunks_at = at pool.chunks %pool
   %body = load ptr, ptr %body_at
   %closure = load ptr, ptr %closure_at
   %scratch = load ptr, ptr %scratch_at
   %stride = load i64, ptr %stride_at
-  %quotient = load i64, ptr %quotient_at
-  %remainder = load i64, ptr %remainder_at
-  %whole = mul i64 %chunk, %quotient
-  %before = call i64 @llvm.umin.i64(i64 %chunk, i64 %remainder)
-  %begin = add i64 %whole, %before
-  %is_longer = icmp ult i64 %chunk, %remainder
-  %one = zext i1 %is_longer to i64
-  %size = add i64 %quotient, %one
-  %end = add i64 %begin, %size
+  %extent = load i64, ptr %extent_at
+  %chunks = load i64, ptr %chunks_at
+  %before = mul i64 %chunk, %extent
+  %through = add i64 %before, %extent
+  %begin = udiv i64 %before, %chunks
+  %end = udiv i64 %through, %chunks
   %offset = mul i64 %lane, %stride
   %own_scratch = getelementptr i8, ptr %scratch, i64 %offset
   call void %body(ptr %closure, i64 %begin, i64 %end, ptr %own_scratch)
@@ -120,7 +177,7 @@ leave:
 
 # `intarsia_parallel_for` runs the loop alone if it is small, nested, or if another caller has the pool
 # (is_busy, taken by compare-and-swap, never waited for). The fields of the loop and `done` are stored before
-# the ticket, whose sequentially consistent store publishes them. Sleepers are counted after that store; see
+# `loop`, whose sequentially consistent store publishes them. Sleepers are counted after that store; see
 # `driver_text`. It wakes chunks - 1 workers at most, since the caller works too. It waits only for the chunks
 # that workers have claimed: `own` counts those of the caller.
 PARALLEL_FOR_TEXT: Final = """
@@ -160,24 +217,27 @@ serial:
   br label %leave
 publish:
   %stride = load i64, ptr %stride_at
-  %quotient = udiv i64 %extent, %chunks
-  %remainder = urem i64 %extent, %chunks
   %p_body = at pool.body %pool
   %p_closure = at pool.closure %pool
   %p_scratch = at pool.scratch %pool
   %p_stride = at pool.scratch_stride %pool
-  %p_quotient = at pool.quotient %pool
-  %p_remainder = at pool.remainder %pool
+  %p_extent = at pool.extent %pool
+  %p_chunks = at pool.chunks %pool
   store ptr %body, ptr %p_body
   store ptr %closure, ptr %p_closure
   store ptr %scratch, ptr %p_scratch
   store i64 %stride, ptr %p_stride
-  store i64 %quotient, ptr %p_quotient
-  store i64 %remainder, ptr %p_remainder
+  store i64 %extent, ptr %p_extent
+  store i64 %chunks, ptr %p_chunks
   %done_at = at pool.done %pool
   store atomic i32 0, ptr %done_at monotonic, align 4
-  %ticket = at pool.ticket %pool
-  store atomic i64 %chunks, ptr %ticket seq_cst, align 8
+  %loop_at = at pool.loop %pool
+  %before = load atomic i64, ptr %loop_at monotonic, align 8
+  %number = lshr i64 %before, 16
+  %number_next = add i64 %number, 1
+  %base = shl i64 %number_next, 16
+  %loop = or i64 %base, %chunks
+  store atomic i64 %loop, ptr %loop_at seq_cst, align 8
   %sleepers_at = at pool.sleepers %pool
   %sleepers = load atomic i32, ptr %sleepers_at seq_cst, align 4
   %any_sleeper = icmp sgt i32 %sleepers, 0
@@ -191,7 +251,7 @@ wake:
   br label %drain
 drain:
   %own = phi i64 [ 0, %publish ], [ 0, %wake ], [ %own_next, %run ]
-  %chunk = call i64 @claim(ptr %pool, i1 true)
+  %chunk = call i64 @claim(ptr %pool, i64 %loop, i64 0)
   %is_empty = icmp slt i64 %chunk, 0
   br i1 %is_empty, label %join, label %run
 run:

@@ -7,6 +7,8 @@ from ctypes import c_int32, c_int64, c_void_p
 from typing import Any
 
 _LINE = 64  # bytes of a cache line
+TICKET_BYTES = 2 * _LINE
+"""Distance of the tickets of two lanes, in bytes: CPUs prefetch pairs of lines together."""
 
 
 class RuntimeRecord(ctypes.Structure):
@@ -48,34 +50,42 @@ def _on_own_lines(*lines: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any],
 class PoolRecord(ctypes.Structure):
     """The state of a pool's threads.
 
-    ticket: The unclaimed chunks: the first in the upper 32 bits, the end in the lower. The caller claims from
-        the front and workers from the back, so that each of two threads stays in its half.
+    The tickets of its lanes follow, each `TICKET_BYTES` behind the one before; lane 0 is the caller.
+
+    loop: The last loop that began: its number, from 1, in the upper 48 bits, the number of its chunks in the
+        lower 16.
+    body .. chunks: The loop: chunk i of n begins at iteration i * extent / n.
     done: Number of chunks that workers have finished. is_joining: whether the caller sleeps until it changes.
     signal: Counter that changes when sleeping workers must check again. sleepers: number of sleeping workers.
         runs: number of regions that run now.
     is_closing: Whether workers must end.
-    body .. remainder: The loop: chunk i begins at i * quotient + min(i, remainder).
     is_busy: Whether a caller has the pool.
-    most_chunks: Maximum number of chunks of a loop.
+    most_chunks: Maximum number of chunks of a loop. lanes: number of threads.
     worker_spin, quiet_spin, join_spin: Spin times in nanoseconds of workers while a region runs, of workers
     while
         none runs, and of callers.
     """
 
     _fields_ = _on_own_lines(
-        (("ticket", c_int64),),
-        (("done", c_int32), ("is_joining", c_int32)),
-        (("signal", c_int32), ("sleepers", c_int32), ("runs", c_int32), ("is_closing", c_int32)),
         (
+            ("loop", c_int64),
             ("body", c_void_p),
             ("closure", c_void_p),
             ("scratch", c_void_p),
             ("scratch_stride", c_int64),
-            ("quotient", c_int64),
-            ("remainder", c_int64),
+            ("extent", c_int64),
+            ("chunks", c_int64),
         ),
-        (("is_busy", c_int32), ("unused", c_int32), ("most_chunks", c_int64)),
-        (("worker_spin", c_int64), ("quiet_spin", c_int64), ("join_spin", c_int64)),
+        (("done", c_int32), ("is_joining", c_int32)),
+        (("signal", c_int32), ("sleepers", c_int32), ("runs", c_int32), ("is_closing", c_int32)),
+        (("is_busy", c_int32), ("unused", c_int32)),
+        (
+            ("most_chunks", c_int64),
+            ("lanes", c_int64),
+            ("worker_spin", c_int64),
+            ("quiet_spin", c_int64),
+            ("join_spin", c_int64),
+        ),
     )
 
 

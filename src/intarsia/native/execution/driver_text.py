@@ -1,15 +1,17 @@
 """The driver as LLVM IR: it runs tables of kernels, and the thread pool of their parallel loops.
 
-A parallel loop is cut into chunks. Callers and workers claim chunks by compare-and-swap on one word, the
-ticket. The caller drains it and then waits only for the chunks that workers have claimed, so a worker that
-the system does not schedule costs nothing. The fields of a loop are written before its ticket and read after
+A parallel loop is cut into chunks, of which each thread has a range: the same part of every loop of as many
+iterations, so that it reads in its cache what it wrote. A thread takes the chunks of its range by
+compare-and-swap on its ticket, a word in a cache line of its own, and then chunks of others from the far end.
+The caller drains all ranges and then waits only for the chunks that workers have claimed, so a worker that
+the system does not schedule costs nothing. The fields of a loop are written before its number and read after
 a claim. No loop begins before all claimed chunks of the previous loop are finished, so a claim is always for
 the present loop.
 
 Workers spin for a bounded time between the loops of one region, and for a shorter time after a region, since
 the next one often follows at once; otherwise they sleep (futex). A worker that goes to sleep announces
-itself, then reads the ticket once more; the caller writes the ticket, then reads the number of sleepers. Both
-orders are sequentially consistent, so at least one of them sees the other.
+itself, then reads the number of the loop once more; the caller writes that number, then reads how many sleep.
+Both orders are sequentially consistent, so at least one of them sees the other.
 
 A nested parallel loop, and a loop of a second caller while a first has the pool, run serially. The nested
 loop gets separate scratch memory, because the outer loop uses that of the thread.
@@ -25,7 +27,13 @@ from typing import Final
 
 from intarsia.native.execution.driver_log_text import LOG_HEADER_BYTES, LOG_RECORD_BYTES, LOOP_LOG_TEXT
 from intarsia.native.execution.driver_loop_text import CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT
-from intarsia.native.execution.driver_records import CallRecord, PoolRecord, RuntimeRecord, WorkerRecord
+from intarsia.native.execution.driver_records import (
+    TICKET_BYTES,
+    CallRecord,
+    PoolRecord,
+    RuntimeRecord,
+    WorkerRecord,
+)
 from intarsia.native.execution.driver_worker_text import WORKER_TEXT
 from intarsia.support.digest import DIGEST_BYTES, digest_text
 
@@ -169,6 +177,8 @@ def driver_text(architecture: str) -> str:
         log_header=LOG_HEADER_BYTES,
         log_record=LOG_RECORD_BYTES,
         call_bytes=ctypes.sizeof(CallRecord),
+        ticket_bytes=TICKET_BYTES,
+        tickets=ctypes.sizeof(PoolRecord),
     )
     text = _FIELD.sub(_address_of_field, text)
     identity = digest_text([text])

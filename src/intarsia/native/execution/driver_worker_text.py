@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 # A worker raises `done` only after its chunk, and reads `is_joining` after that; see `join`. While it spins
-# it reads the ticket relaxed, to keep the cache line shared; `claim` orders what matters. Before it sleeps it
-# reads `signal`, announces itself in `sleepers`, and reads the ticket again: a loop published before the
-# announcement is seen here, and one published after it changes `signal`, so that the futex does not sleep.
-# `stop_workers` sets `is_closing` before it changes `signal`, so no worker sleeps through its end.
+# it reads `loop` relaxed, to keep the cache line shared; `claim` orders what matters. `last` is the last loop
+# of which it got no chunk: nothing of that is free any more. Before it sleeps it reads `signal`, announces
+# itself in `sleepers`, and reads `loop` again: a loop published before the announcement is seen here, and one
+# published after it changes `signal`, so that the futex does not sleep. `stop_workers` sets `is_closing`
+# before it changes `signal`, so no worker sleeps through its end.
 WORKER_TEXT: Final = """
 define ptr @intarsia_worker(ptr %worker) nounwind {
 entry:
@@ -25,14 +26,24 @@ entry:
   %sleepers_at = at pool.sleepers %pool
   %runs_at = at pool.runs %pool
   %closing_at = at pool.is_closing %pool
-  %ticket = at pool.ticket %pool
+  %loop_at = at pool.loop %pool
+  %last_at = alloca i64, align 8
+  store i64 0, ptr %last_at
   %limit_at = at pool.worker_spin %pool
   %quiet_limit_at = at pool.quiet_spin %pool
   br label %work
 work:
-  %chunk = call i64 @claim(ptr %pool, i1 false)
+  %loop = load atomic i64, ptr %loop_at seq_cst, align 8
+  %last = load i64, ptr %last_at
+  %is_old = icmp eq i64 %loop, %last
+  br i1 %is_old, label %idle, label %claim
+claim:
+  %chunk = call i64 @claim(ptr %pool, i64 %loop, i64 %lane)
   %is_empty = icmp slt i64 %chunk, 0
-  br i1 %is_empty, label %idle, label %run
+  br i1 %is_empty, label %leave_loop, label %run
+leave_loop:
+  store i64 %loop, ptr %last_at
+  br label %idle
 run:
   call void @run_chunk(ptr %pool, i64 %chunk, i64 %lane)
   %before = atomicrmw add ptr %done_at, i32 1 seq_cst
@@ -49,10 +60,8 @@ idle:
 look:
   %turn = phi i64 [ 0, %idle ], [ %turn_next, %rest ], [ %turn_next, %clock ]
   %start = phi i64 [ 0, %idle ], [ %start, %rest ], [ %start_next, %clock ]
-  %seen = load atomic i64, ptr %ticket monotonic, align 8
-  %begin = lshr i64 %seen, 32
-  %end = and i64 %seen, 4294967295
-  %any = icmp ult i64 %begin, %end
+  %seen = load atomic i64, ptr %loop_at monotonic, align 8
+  %any = icmp ne i64 %seen, %loop
   br i1 %any, label %work, label %rest
 rest:
   ${pause}
@@ -78,10 +87,8 @@ announce:
   %is_closing = icmp ne i32 %closing, 0
   br i1 %is_closing, label %leave, label %check
 check:
-  %again = load atomic i64, ptr %ticket seq_cst, align 8
-  %again_begin = lshr i64 %again, 32
-  %again_end = and i64 %again, 4294967295
-  %is_left = icmp ult i64 %again_begin, %again_end
+  %again = load atomic i64, ptr %loop_at seq_cst, align 8
+  %is_left = icmp ne i64 %again, %loop
   br i1 %is_left, label %awake, label %sleep
 sleep:
   call void @wait_while_equal(ptr %signal_at, i32 %signal)

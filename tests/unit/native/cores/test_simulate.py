@@ -10,7 +10,7 @@ import pytest
 from intarsia.ir import TensorType
 from intarsia.ir.dtype import DType
 from intarsia.native import te
-from intarsia.native.cores.chunk_order import Partition, chunk_bounds, run_loop
+from intarsia.native.cores.chunk_order import chunk_bounds, run_loop
 from intarsia.native.cores.line_holders import LineHolders
 from intarsia.native.cores.plan_loops import LoopsOfKernel
 from intarsia.native.cores.simulate import SimulatedRun, simulate_plan
@@ -20,7 +20,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import ScheduledDag
 from intarsia.target.machine_model import MachineModel
 
-MACHINE = replace(MachineModel(), barrier_cycles=400, busy_third_bandwidth=16.0)
+MACHINE = replace(MachineModel(), barrier_cycles=300, busy_third_bandwidth=16.0)
 MOVE = 100.0
 """Cycles of a move of a line on that machine."""
 LINE = 4.0
@@ -40,11 +40,17 @@ def test_lines_move_to_those_who_lack_them() -> None:
 
 
 def test_chunks_differ_by_one_iteration_at_most() -> None:
-    assert chunk_bounds(10, 4) == [(0, 3), (3, 6), (6, 8), (8, 10)]
+    assert chunk_bounds(10, 4) == [(0, 2), (2, 5), (5, 7), (7, 10)]
     assert chunk_bounds(3, 3) == [(0, 1), (1, 2), (2, 3)]
 
 
-def _owners(chunks: int, cores: int, partition: Partition) -> tuple[list[list[int]], float]:
+@pytest.mark.parametrize("extent", [28, 14, 12, 9])
+def test_ranges_of_as_many_chunks_have_as_many_iterations(extent: int) -> None:
+    sizes = [end - begin for begin, end in chunk_bounds(extent, 8)]
+    assert abs(sum(sizes[:4]) - sum(sizes[4:])) <= 1
+
+
+def _owners(chunks: int, cores: int) -> tuple[list[list[int]], float]:
     """Return the chunks of each core, of 1,000 cycles each, and the time of the loop."""
     owned: list[list[int]] = [[] for _ in range(cores)]
 
@@ -52,35 +58,30 @@ def _owners(chunks: int, cores: int, partition: Partition) -> tuple[list[list[in
         owned[core].append(chunk)
         return 1000.0
 
-    return owned, run_loop(chunks, cores, partition, MACHINE, run_chunk).whole
+    return owned, run_loop(chunks, cores, MACHINE, run_chunk).whole
 
 
-@pytest.mark.parametrize("partition", Partition)
-def test_one_core_needs_no_claims(partition: Partition) -> None:
-    assert _owners(4, 1, partition) == ([[0, 1, 2, 3]], 4000.0)
-
-
-def test_two_cores_take_chunks_from_both_ends() -> None:
-    owned, whole = _owners(4, 2, Partition.QUEUE)
-    assert owned == [[0, 1], [3, 2]]
-    # The worker sees the ticket after one move, claims by a second one, and again by a third after its chunk;
-    # the caller's claims move the line back. It counts what it did, which the caller sees after one more.
-    assert whole == 2000.0 + MOVE * (1 + 1 + 1 + 1 + 1)
+def test_one_core_needs_no_claims() -> None:
+    assert _owners(4, 1) == ([[0, 1, 2, 3]], 4000.0)
 
 
 def test_ranges_are_claimed_without_moves() -> None:
-    owned, whole = _owners(4, 2, Partition.RANGES)
+    owned, whole = _owners(4, 2)
     assert owned == [[0, 1], [2, 3]]
-    # The caller writes the other ticket first; the worker sees it, and counts once.
-    assert whole == 2000.0 + MOVE * (2 + 1 + 1 + 1)
+    # The worker sees the number of the loop after one move, and counts after its chunks, by another one; the
+    # caller sees that after one more.
+    assert whole == 2000.0 + 3 * MOVE
 
 
 def test_each_of_many_cores_has_the_same_range_in_every_loop() -> None:
-    owned, _ = _owners(32, 8, Partition.RANGES)
+    owned, _ = _owners(32, 8)
     assert owned == [list(range(4 * core, 4 * core + 4)) for core in range(8)]
-    queued, _ = _owners(32, 8, Partition.QUEUE)
-    assert sorted(chunk for chunks in queued for chunk in chunks) == list(range(32))
-    assert queued != owned
+
+
+def test_the_caller_has_a_chunk_of_a_short_loop() -> None:
+    owned, _ = _owners(2, 8)
+    assert owned[0] == [0]
+    assert sorted(chunk for chunks in owned for chunk in chunks) == [0, 1]
 
 
 def test_a_core_without_chunks_takes_the_last_ones_of_others() -> None:
@@ -90,7 +91,7 @@ def test_a_core_without_chunks_takes_the_last_ones_of_others() -> None:
         owned[core].append(chunk)
         return 10_000.0 if core else 1000.0
 
-    time = run_loop(8, 2, Partition.RANGES, MACHINE, run_chunk)
+    time = run_loop(8, 2, MACHINE, run_chunk)
     assert owned == [[0, 1, 2, 3, 7, 6, 5], [4]]
     assert time.busy == (7000.0, 10_000.0)
 
@@ -124,7 +125,7 @@ def _chain(second: str, cores: int, *, is_transposed: bool = False) -> Simulated
         for number, (dag, _) in enumerate(steps)
     )
     plan = RegionPlan(values, kernels, (0,), (2,), {1: 0}, values[1].size_bytes)
-    return simulate_plan(plan, loops, [64_000.0, 64_000.0], cores, MACHINE, Partition.RANGES)
+    return simulate_plan(plan, loops, [64_000.0, 64_000.0], cores, MACHINE)
 
 
 def test_one_core_moves_nothing() -> None:
@@ -135,7 +136,7 @@ def test_one_core_moves_nothing() -> None:
 def test_what_a_core_wrote_it_reads() -> None:
     run = _chain("i", 2)
     assert run.moved_bytes == 0
-    assert run.cycles == 2 * (32_000.0 + 5 * MOVE)
+    assert run.cycles == 2 * (32_000.0 + 3 * MOVE)
 
 
 @pytest.mark.parametrize(("axis", "is_transposed"), [("j", False), ("i", True)])
@@ -146,7 +147,7 @@ def test_another_axis_moves_half_of_what_lies_between(axis: str, *, is_transpose
     # Every core gets half of its half for reading; the first copy then gets the same lines for writing, where
     # it has them, by reading, already.
     assert second.moved_bytes == half * 64
-    assert second.cycles == 32_000.0 + half / 2 * LINE + 5 * MOVE
+    assert second.cycles == 32_000.0 + half / 2 * LINE + 3 * MOVE
     assert first.moved_bytes == 0
 
 

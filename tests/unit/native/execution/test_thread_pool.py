@@ -40,6 +40,20 @@ def test_each_element_once(threads: int, extent: int) -> None:
     np.testing.assert_array_equal(counts, np.where(np.arange(1000) < extent, 3, 0))
 
 
+@pytest.mark.parametrize("threads", [2, 3, 5, 8])
+def test_loops_of_other_lengths_follow_each_other(threads: int) -> None:
+    """A ticket says nothing about a loop in which its thread has no chunks, or about later ones."""
+    draw = np.random.default_rng(threads)
+    expected = np.zeros(1000, np.int32)
+    counts, regions = np.zeros(1000, np.int32), kernel("regions")
+    with ThreadPool(threads) as pool:
+        for extent in draw.choice([1, 2, 3, 5, 7, 14, 28, 33, 1000], 600):
+            loops = int(draw.integers(1, 20))
+            regions(counts, np.array([extent, loops]), pool=pool)
+            expected[:extent] += loops
+    np.testing.assert_array_equal(counts, expected)
+
+
 def test_negative_extents_do_nothing() -> None:
     with ThreadPool(2) as pool:
         assert not run_regions(pool, -5, 2).any()
