@@ -35,8 +35,10 @@ _MOST_STACK: Final = 16384
 _LARGEST_ON_STACK: Final = 4096
 _MOST_CHUNKS: Final = 8
 """Maximum number of vectors of one loop that are unrolled; more of them become a loop."""
-_MOST_PATTERNS: Final = 32
-"""The same maximum where reads have constant lanes in unrolled vectors only: else each index is divided."""
+_MOST_OF_PATTERNS: Final = 4096
+"""Elements of a loop up to which all of its vectors are unrolled where reads have constant lanes only then:
+else each index is divided. Rows of 960 elements of a Resize take 0.11 to 0.16 of the time, and 0.05 s more to
+compile (Zen 4, 8 and 16 lanes)."""
 _MOST_UNROLLED: Final = 1024
 """Maximum number of unrolled iterations, unless register buffers need more."""
 _LINE: Final = 64
@@ -196,7 +198,8 @@ class Statements:
         """Emit a loop as vectors of the machine's width, then narrower ones for the remainder."""
         count, begin = loop.extent // width, 0
         mask = tail_mask(self.state, loop, width)
-        most = _MOST_PATTERNS if self.state.kernel.facts.has_divided_reads(loop) else _MOST_CHUNKS
+        has_patterns = self.state.kernel.facts.has_divided_reads(loop) and loop.extent <= _MOST_OF_PATTERNS
+        most = count if has_patterns else _MOST_CHUNKS
         if count > most and not is_expanded:
             whole = For(loop.var, count, loop.body)
             self.serial(whole, "0", str(count), lambda n: self._chunk(loop, width, _times(n, width)))

@@ -34,8 +34,8 @@ from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
 
-_LEAST_BAND: Final = 3
-"""Minimum number of rows of a band that is copied separately; shorter bands copy too many rows twice."""
+_MOST_COPIED: Final = 1.67
+"""Maximum number of times that bands copy a row of the input: 3 rows of windows of 3 rows copy 5 for 3."""
 _STEPS: Final = 8
 """Maximum unroll factor of reductions over channels alone (K-unroll), by measurement."""
 _MOST_PRODUCTS: Final = 112
@@ -84,7 +84,8 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
         order = order_of_pieces(op, tile, task.isa.caches, threads, order)
     is_whole = order.band * tile.rows >= rows
     may_pad = may_pad_bands(chain) or (piece > 0 and _may_pad_pieces(chain))
-    pads_bands = may_pad and not order.is_by_blocks and (order.band >= _LEAST_BAND or is_whole)
+    is_short = is_whole or _copied_share(chain, order.band * tile.rows) <= _MOST_COPIED
+    pads_bands = may_pad and not order.is_by_blocks and is_short
     steps = _steps(op, tile)
     return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), steps, piece)
 
@@ -106,6 +107,20 @@ def _steps(op: ComputeOp, tile: PixelTile) -> int:
     while steps > 1 and steps * prod(tile) > _MOST_PRODUCTS:
         steps //= 2
     return gcd(channels, steps) if prod(taps) == 1 else 1
+
+
+def _copied_share(chain: BlockedChain, rows: int) -> float:
+    """Return how many rows of padding a band of some rows of results copies, over those between bands.
+
+    Strides as long as windows leave no row that two bands read.
+    """
+    op = chain.reduction
+    if chain.pad is None or len(op.shape) < _IMAGE_RANK or op.shape[-3] == 1:
+        return 1.0
+    reach, count = chain.state[chain.pad].op.buffers[0].shape[-3], op.shape[-3]
+    taps = op.reduce_axes[-3].extent
+    stride = max(1, (reach - taps) // (count - 1))
+    return ((rows - 1) * stride + taps) / (rows * stride)
 
 
 def may_pad_bands(chain: BlockedChain) -> bool:

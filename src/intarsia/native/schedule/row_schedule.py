@@ -15,6 +15,7 @@ from intarsia.native.schedule.lane_reduction import runs_along_rows, with_lane_r
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.stage_loops import with_loops, with_vectors
 from intarsia.native.schedule.transposition import with_transposed_tiles
+from intarsia.native.schedule.window_copies import rows_of_copy
 from intarsia.native.te import ComputeOp, Operation
 
 
@@ -42,7 +43,18 @@ def with_rows(state: LoopState, task: ScheduleTask, done: frozenset[str] = froze
         state = _with_rows_of(state, target, depth, task, work)
         for name in members:
             state = with_vectors(state, name, task).compute_at(name, target, 0)
+        for name in members:
+            state = _with_copy_by_rows(state, name)
     return state
+
+
+def _with_copy_by_rows(state: LoopState, name: str) -> LoopState:
+    """Compute a copy for windows in a loop of its reader if that saves work."""
+    copy = state[name].op
+    readers = dict.fromkeys(_real_readers(state, copy))
+    reader = next(iter(readers))
+    row = rows_of_copy(state, copy, reader) if len(readers) == 1 else None
+    return state if row is None else state.compute_at(name, reader.name, row)
 
 
 def _with_rows_of(state: LoopState, target: str, depth: int, task: ScheduleTask, work: int) -> LoopState:

@@ -41,6 +41,13 @@ def test_a_division_of_the_lane_is_a_shuffle(index: str, windows: int) -> None:
     assert text.count("call <8 x float> @llvm.masked.load") + text.count("load <8 x float>") <= windows
 
 
+@pytest.mark.parametrize(("count", "divides"), [(960, False), (4096, False), (4104, True)])
+def test_long_rows_are_unrolled_for_their_lanes(count: int, divides: bool) -> None:
+    text = emit_llvm(parsed(text_of(count, count, "i * 639 floordiv 959")), "k", AVX2).text
+    assert ("div" in text) is divides
+    assert ("shufflevector <8 x float>" in text) is not divides
+
+
 def test_lanes_that_are_far_apart_are_read_one_by_one() -> None:
     text = emit_llvm(parsed(text_of(200, 8, "i * i mod 101")), "k", AVX2).text
     assert "shufflevector <8 x float>" not in text
@@ -50,7 +57,7 @@ def test_lanes_that_are_far_apart_are_read_one_by_one() -> None:
 @settings(max_examples=examples(40, quick=4), deadline=None)
 @given(
     size=st.integers(1, 70),
-    count=st.integers(1, 150),
+    count=st.integers(1, 150) | st.integers(500, 700),
     factor=st.integers(0, 90),
     start=st.integers(0, 90),
     divisor=st.integers(1, 90),

@@ -115,14 +115,16 @@ def test_pixels_that_strides_leave_out_are_not_brought_into_blocks(
 
 
 @pytest.mark.parametrize(
-    ("read", "groups", "kernels"),
+    ("read", "columns", "groups", "kernels"),
     [
-        (48, 1, ["picked", "to_blocked", "conv", "from_blocked"]),
-        (32, 4, ["conv"]),  # channels of small groups are read as they are
+        (48, 9, 1, ["picked", "to_blocked", "conv", "from_blocked"]),  # rows of 3 pixels fill no vector
+        (32, 37, 4, ["conv"]),  # channels of small groups are read as they are
     ],
 )
-def test_strides_along_one_tap_are_left_out_first(read: int, groups: int, kernels: list[str]) -> None:
-    x = image(1, read, 12, 37)
+def test_strides_along_one_tap_are_left_out_first(
+    read: int, columns: int, groups: int, kernels: list[str]
+) -> None:
+    x = image(1, read, 12, columns)
     weight = weights(64, read // groups, 3, 1)
     made = call("Conv", x, weight, pads=(1, 0, 1, 0), strides=(3, 3), group=groups)
     assert [name for name in operators(planned(x, made)) if groups == 1 or "blocked" not in name] == kernels

@@ -88,6 +88,7 @@ CASES = {
     "large": Case(64, 512, (5, 5)),
     "bands of rows": Case(32, 48, (30, 11), batch=2),
     "bands of rows, strided": Case(16, 24, (61, 9), stride=2),
+    "bands of a row, long strides": Case(32, 16, (50, 90), taps=(5, 5), stride=4, pads=(0, 0, 1, 1)),
     "bands of rows, dilated": Case(16, 16, (31, 12), dilation=2, pads=(2, 2, 2, 2)),
 }
 
@@ -109,6 +110,18 @@ def test_blocked_convolution(name: str, isa: Isa, threads: int) -> None:
     found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, threads)
     _assert_same(plain_array(found, case.made), case.expected())
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(("stride", "pads_bands"), [(1, 0), (2, 0), (4, 1)])
+def test_bands_of_a_row_are_padded_where_few_rows_are_copied_twice(stride: int, pads_bands: int) -> None:
+    case = Case(64, 32, (96, 200), taps=(5, 5), stride=stride)
+    machine = MachineModel(caches=CacheSizes(32 << 10, 256 << 10, 1 << 24))
+    isa = replace(CPUS["haswell"], machine=machine)
+    x, w = te.placeholder((1, 8, *case.size, 8), name="x"), te.placeholder((4, 8, 5, 5, 8, 8), name="w")
+    y = blocked_convolution(x, w, case.windows(), "conv", (0, 8))
+    chain = blocked_chain(ScheduleTask(ComputeDAG((x, w, y)), isa, 1))
+    assert chain is not None
+    assert convolution_choice(chain, ScheduleTask(ComputeDAG((x, w, y)), isa, 1)).pads_bands == pads_bands
 
 
 @pytest.mark.quick_cases(4)
