@@ -26,12 +26,12 @@ class TileKernel:
     Attributes:
         dags: Computation of a tile of each width, widest first.
         accesses: The placeholders and the result that are images, by name.
-        height: Number of rows of a tile.
+        tile: Rows and columns of a tile of a grid, whose numbers are then the widths; 0 for rows.
     """
 
     dags: Mapping[int, ComputeDAG]
     accesses: Mapping[str, ImageAccess]
-    height: int = 1
+    tile: int = 0
 
 
 @dataclass(frozen=True, slots=True)
