@@ -42,9 +42,11 @@ from intarsia.toolchain.native.images.image_memory import (
     shifted,
 )
 from intarsia.toolchain.native.images.image_program import (
+    NO_PIXELS,
     ONE_PIXEL,
     Image,
     ImageProgram,
+    Level,
     MixedImagesError,
 )
 from intarsia.toolchain.native.images.tile_program import TileProgram, TileRead, tile_program
@@ -311,7 +313,7 @@ class _Planner:
         arrays: dict[str, Given] = {}
         strides: dict[str, tuple[Polynomial, ...]] = {}
 
-        def add(name: str, layout: Layout, rows: int, columns: int, begins: tuple[int, int]) -> None:
+        def add(name: str, layout: Layout, rows: int, columns: int, begins: Level) -> None:
             accesses[name] = ImageAccess(layout.lanes, rows, columns, layout.step)
             arrays[name] = shifted(layout, begins)
             strides[name] = layout.pitch, layout.plane, layout.image
@@ -326,7 +328,7 @@ class _Planner:
                 raise MixedImagesError("a kernel reads what is no image")
             add(name, self.memory.layout(read.image), read.rows, read.columns, read.begins)
         (output,) = whole.dag.outputs
-        add(output.buffer.name, target, target.step, target.step, (0, 0))
+        add(output.buffer.name, target, target.step, target.step, NO_PIXELS)
         numbers = [product(self.program.count), *tiles]
         dags = {width: item.dag for width, item in variant.dags.items()}
         kernel = TileKernel(dags, accesses, variant.tile)
@@ -363,7 +365,7 @@ class _Planner:
             *(target.pitch, target.plane, target.image),
             *(product(extent) for extent in after),
         )
-        arrays = {"x": shifted(source, (0, 0)), "y": shifted(target, (0, 0))}
+        arrays = {"x": shifted(source, NO_PIXELS), "y": shifted(target, NO_PIXELS)}
         self.memory.calls.append(PlannedCall(form, arrays, numbers, {}, f"images: {name}"))
 
     def _add_result(self, image: Image, slot: int) -> None:

@@ -201,7 +201,6 @@ def test_images_that_are_too_small_are_refused() -> None:
 @pytest.mark.parametrize(
     ("layer", "reason"),
     [
-        ('Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, k)', "padding that depends on the size"),
         ("Softmax <axis = 3> (x)", "Softmax"),
         ("ConvTranspose <strides = [2, 2], pads = [1, 1, 0, 0]> (x, k)", "no multiple of the stride"),
     ],
