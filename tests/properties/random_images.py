@@ -97,11 +97,19 @@ class Network:
                 )
             )
         )
+        dilation = self.draw(st.sampled_from([1, 2])) if stride == 1 else 1
+        reach = (taps - 1) * dilation + 1
+        pads += (reach - taps) // 2
         inputs = [name, self.weight(channels, made, taps, taps), self.weight(made)]
         result = self.node(
-            "ConvTranspose", inputs, strides=[stride] * 2, pads=[pads] * 4, output_padding=[more] * 2
+            "ConvTranspose",
+            inputs,
+            strides=[stride] * 2,
+            pads=[pads] * 4,
+            output_padding=[more] * 2,
+            dilations=[dilation] * 2,
         )
-        size = f"{level}*{stride}" if taps - 2 * pads + more == stride else result
+        size = f"{level}*{stride}" if reach - 2 * pads + more == stride else result
         self.values.append((result, made, level if size == f"{level}*1" else size))
 
     def _convolution(self, name: str, channels: int, level: str, made: int, groups: int) -> None:
@@ -116,6 +124,13 @@ class Network:
         inputs = [name, self.weight(made, channels // groups, *taps)]
         if draw(st.booleans()):
             inputs.append(self.weight(made))
+        if draw(st.integers(0, 3)) == 0:
+            mode = draw(st.sampled_from(("SAME_UPPER", "SAME_LOWER")))
+            result = self.node(
+                "Conv", inputs, strides=strides, dilations=dilations, auto_pad=mode, group=groups
+            )
+            self.values.append((result, made, level if strides == (1, 1) else f"{level}/{strides}"))
+            return
         result = self.node("Conv", inputs, strides=strides, dilations=dilations, pads=pads, group=groups)
         after = (
             level
@@ -133,6 +148,11 @@ class Network:
         )
         pads = [draw(st.integers(0, taps - 1))] * 4  # onnx's reference mixes up different ones
         more = {"count_include_pad": 1} if kind == "AveragePool" else {}
+        if kind == "MaxPool" and draw(st.integers(0, 3)) == 0:
+            mode = draw(st.sampled_from(("SAME_UPPER", "SAME_LOWER")))
+            result = self.node(kind, [name], kernel_shape=[taps] * 2, strides=[stride] * 2, auto_pad=mode)
+            self.values.append((result, channels, level if stride == 1 else f"{level}/{(stride, stride)}"))
+            return
         result = self.node(
             kind, [name], kernel_shape=[taps, taps], strides=[stride, stride], pads=pads, **more
         )
@@ -161,7 +181,7 @@ class Network:
         if self.draw(st.booleans()):
             self._fit(name, channels)
             return
-        factors = self.draw(st.sampled_from(((2, 2), (2, 3))))
+        factors = self.draw(st.sampled_from(((2, 2), (2, 3), (1.5, 0.75), (1.25, 2.0))))
         scales = self.constant(np.array([1, 1, *factors], np.float32))
         modes = (
             {"mode": "linear"}

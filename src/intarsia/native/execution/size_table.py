@@ -59,29 +59,33 @@ class Tiles:
         return covering(columns, self.widths)[self.at][self.part]
 
 
-COUNT, BEGIN, LAST = range(3)
+COUNT, BEGIN, LAST, REST = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Bands:
-    """By how many bands of rows an image is computed, and how many rows are left for code for single rows.
+class Grid:
+    """How the tiles of a grid are computed by code for some numbers of tiles: by chunks, largest first.
 
-    Few rows are left: else the last band computes some a second time. Images with fewer rows or columns than
-    a band are computed row by row.
+    The last chunk may have tiles behind the last one. Of all choices it is the one with the least cost. An
+    image with fewer rows or columns than a tile has no tiles: it is computed row by row.
 
     Attributes:
         rows: Position of the entry with the number of rows.
         columns: Position of the entry with the number of columns.
-        height: Rows of a band.
-        width: Columns of the narrowest tile of a band.
-        is_rest: Whether the number is that of rows that are left.
+        tile: Rows and columns of a tile.
+        counts: Numbers of tiles for which there is code, descending.
+        extra: Cost of a chunk beside its tiles, in tiles: that of reading weights.
+        at: Position of the number of tiles.
+        part: COUNT, BEGIN, or LAST for the last tile of all; REST for the number of rows beside the grid.
     """
 
     rows: int
     columns: int
-    height: int
-    width: int
-    is_rest: bool
+    tile: int
+    counts: tuple[int, ...]
+    extra: int
+    at: int
+    part: int
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -90,17 +94,16 @@ class Bands:
 
     def value(self, rows: int, columns: int) -> int:
         """Return the number for a number of rows and of columns."""
-        bands, rest = divmod(rows, self.height)
-        if rows < self.height or columns < self.width:
-            bands, rest = 0, rows
-        elif rest * _ROWS_OF_BAND > self.height:
-            bands, rest = bands + 1, 0
-        return rest if self.is_rest else bands
+        is_small = min(rows, columns) < self.tile
+        if self.part == REST:
+            return rows if is_small else 0
+        tiles = 0 if is_small else -(-rows // self.tile) * -(-columns // self.tile)
+        if self.part == LAST:
+            return tiles - 1
+        return _chunks(tiles, self.counts, self.extra)[self.at][self.part]
 
 
-_ROWS_OF_BAND: Final = 3
-"""Ratio of the time of a row that is computed by itself to that of one in a band, about."""
-Entry: TypeAlias = Quotient | Tiles | Bands
+Entry: TypeAlias = Quotient | Tiles | Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class SizeTable:
                     values.append(linear_value(entry.dividend, values) // entry.divisor)
                 case Tiles():
                     values.append(entry.value(values[entry.columns]))
-                case Bands():
+                case Grid():
                     values.append(entry.value(values[entry.rows], values[entry.columns]))
         return tuple(values)
 
@@ -145,21 +148,43 @@ def covering(columns: int, widths: tuple[int, ...]) -> tuple[tuple[int, int, int
         columns: Number of columns.
         widths: Widths for which there is code, descending.
     """
-    counts = dict.fromkeys(widths, 0)
     usable = tuple(width for width in widths if width <= columns)
-    if usable:
-        counts[usable[0]] = max(0, columns // usable[0] - _EXACT_TILES)
-        rest = columns - counts[usable[0]] * usable[0]
-        first = _first_tiles(usable, max(1, widths[0] // 8))
-        while rest > 0:
-            width = first[rest]
-            counts[width] += 1
-            rest -= width
+    counts = dict.fromkeys(widths, 0) | _counts(columns, usable, max(1, widths[0] // 8))
     tiles, begin = [], 0
     for width, count in counts.items():
         tiles.append((count, begin, columns - width))
         begin += count * width
     return tuple(tiles)
+
+
+@lru_cache(maxsize=1024)
+def _chunks(tiles: int, counts: tuple[int, ...], extra: int) -> tuple[tuple[int, int], ...]:
+    """Return number and begin of the chunks of each number of tiles; see `Grid`."""
+    chunks, begin = [], 0
+    for count, number in _counts(tiles, counts, extra).items():
+        chunks.append((number, begin))
+        begin += number * count
+    return tuple(chunks)
+
+
+def _counts(columns: int, widths: tuple[int, ...], extra: int) -> dict[int, int]:
+    """Return the number of tiles of each width in the cheapest covering, which may reach beyond the end.
+
+    Args:
+        columns: Number of columns.
+        widths: Widths, descending.
+        extra: Cost of a tile beside its columns.
+    """
+    counts = dict.fromkeys(widths, 0)
+    if widths:
+        counts[widths[0]] = max(0, columns // widths[0] - _EXACT_TILES)
+        rest = columns - counts[widths[0]] * widths[0]
+        first = _first_tiles(widths, extra)
+        while rest > 0:
+            width = first[rest]
+            counts[width] += 1
+            rest -= width
+    return counts
 
 
 @lru_cache(maxsize=64)
@@ -281,10 +306,17 @@ class SizeTableBuilder:
         """Return a number of `Tiles`."""
         return ((1, (self._position(Tiles(self.position(columns), widths, at, part)),)),)
 
-    def bands(self, level: tuple[Linear, Linear], height: int, width: int, *, is_rest: bool) -> Polynomial:
-        """Return a number of `Bands` of an image with some rows and columns."""
+    def grid(
+        self,
+        level: tuple[Linear, Linear],
+        tile: int,
+        chunks: tuple[tuple[int, ...], int],
+        at: int,
+        part: int,
+    ) -> Polynomial:
+        """Return a number of `Grid` for an image with some rows and columns, given its counts and extra."""
         rows, columns = map(self.position, level)
-        return ((1, (self._position(Bands(rows, columns, height, width, is_rest)),)),)
+        return ((1, (self._position(Grid(rows, columns, tile, *chunks, at, part)),)),)
 
     def _position(self, entry: Entry) -> int:
         return self._sizes + self._positions.setdefault(entry, len(self._positions))

@@ -6,6 +6,7 @@ row_tiles        the loop functions of a product for a few rows, which read one 
 attention_form   what a kernel of attention among items, the tokens of texts, computes
 token_attention  its loop function
 image_loops      a loop function for images of any size, from those for tiles of a row
+image_grids      a loop function for images of any size, from those for tiles of rows and columns
 image_moves      loop functions that move images: into blocks, borders, global pools, resizing (image_writer)
 text_loops       loop functions between texts and their tokens: pooling, and copies for each token
 """

@@ -10,9 +10,7 @@ pixels, of which the distance from row to row and from plane to plane is known a
         for tile in 1048576 count tiles_4[]
           ...
 
-The last tile of a row may compute columns a second time, so no result may be where an argument is. Where the
-code for a tile computes several rows, the loop over rows is one over bands of them, and the last band may
-compute rows a second time.
+The last tile of a row may compute columns a second time, so no result may be where an argument is.
 """
 
 from __future__ import annotations
@@ -55,8 +53,14 @@ class ImageAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class _Strides:
-    """Scalar parameters with the distances within an array, in pixels."""
+class Strides:
+    """Scalar parameters with the distances within an array, in pixels.
+
+    Attributes:
+        pitch: Distance from row to row.
+        plane: Distance from plane to plane.
+        image: Distance from image to image.
+    """
 
     pitch: Expression
     plane: Expression
@@ -66,22 +70,19 @@ class _Strides:
 def image_function(
     functions: Mapping[int, PrimFunc],
     accesses: Mapping[str, ImageAccess],
-    height: int = 1,
     *,
     is_parallel: bool,
     keeps_weights: bool = False,
 ) -> PrimFunc:
     """Return the loop function for images of any size.
 
-    Its last parameters are scalars: the number of images, that of rows or bands, the first row, and for bands
-    the row at which the last one begins; for each width, widest first, the number of tiles, where they begin,
-    and where the last one does; and for each parameter with images the distances from row to row, from plane
-    to plane, and from image to image.
+    Its last parameters are scalars: the number of images, and that of rows; for each width, widest first, the
+    number of tiles, where they begin, and where the last one does; and for each parameter with images the
+    distances from row to row, from plane to plane, and from image to image.
 
     Args:
         functions: Loop functions for one image and a tile of some columns, by their number; widest first.
         accesses: The parameters with images, by name.
-        height: Number of rows of a tile.
         is_parallel: Whether threads share the rows.
         keeps_weights: Whether loops over planes are outside of rows, where the functions have such loops, so
             that the weights of some planes stay in a cache.
@@ -97,16 +98,14 @@ def image_function(
         return load(scalars[-1], ())
 
     images, rows = scalar(_IMAGES), scalar(_ROWS)
-    begin_row = scalar("begin_row")
-    last_row = scalar("last_row") if height > 1 else None
     tiles = {width: (scalar("tiles"), scalar("begin"), scalar("last")) for width in functions}
     params = {buffer.name: buffer for buffer in whole.params}
     strides = {
-        name: _Strides(scalar("pitch"), scalar("plane"), scalar("image"))
+        name: Strides(scalar("pitch"), scalar("plane"), scalar("image"))
         for name in params
         if name in accesses
     }
-    moved = {name: _pixels(params[name], accesses[name]) for name in strides}
+    moved = {name: pixels(params[name], accesses[name]) for name in strides}
 
     def loop(count: Expression, body: Statement, var: LoopVar, kind: ForKind = ForKind.SERIAL) -> For:
         return For(var, MOST_ITEMS, body, kind, count.scalar)
@@ -116,13 +115,11 @@ def image_function(
     row_kind = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
 
     def rows_of(body: Callable[[Mapping[str, Expression]], Statement]) -> Statement:
-        """Return the loop over rows or bands around what is computed from where they begin."""
+        """Return the loop over rows around what is computed from where they begin."""
         row = LoopVar(variables.fresh("row"))
-        begin = begin_row + Expression(row) * height
-        if last_row is not None:
-            begin = minimum(begin, last_row)
         first = {
-            name: at + begin * accesses[name].rows * strides[name].pitch for name, at in of_image.items()
+            name: at + Expression(row) * accesses[name].rows * strides[name].pitch
+            for name, at in of_image.items()
         }
         return loop(rows, with_numbers(list(first.values()), body(first)), row, row_kind)
 
@@ -189,12 +186,12 @@ def _loaded(function: PrimFunc) -> Iterator[Buffer]:
                 yield from (inner.buffer for inner in inner_scalars(scalar) if isinstance(inner, Load))
 
 
-def _pixels(buffer: Buffer, access: ImageAccess) -> Buffer:
+def pixels(buffer: Buffer, access: ImageAccess) -> Buffer:
     """Return a parameter as a table of pixels."""
     return replace(buffer, shape=(MOST_PIXELS, access.lanes) if access.lanes else (MOST_PIXELS,))
 
 
-def _pixel_of(buffer: Buffer, access: ImageAccess, start: Expression, strides: _Strides) -> Access:
+def _pixel_of(buffer: Buffer, access: ImageAccess, start: Expression, strides: Strides) -> Access:
     def of(indices: Indices) -> tuple[Buffer, Indices]:
         _, plane, row, column, *lane = indices
         assert len(lane) == (1 if access.lanes else 0)

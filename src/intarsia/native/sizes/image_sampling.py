@@ -6,6 +6,8 @@ Element `at` of the result is at position `numerator / denominator` of the argum
     align corners  at * (count - 1) / (new_count - 1)
     asymmetric     at * count / new_count
 
+Where factors are given and not sizes, a factor takes the place of `new_count / count`.
+
 Divisions of whole numbers give the elements beside the position and their weights exactly.
 """
 
@@ -19,6 +21,7 @@ from intarsia.ir.prim_func import PrimFunc, Statement
 from intarsia.native.sizes.image_writer import ImageMove, ImageWriter, Move
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression, maximum, minimum
+from intarsia.native.te.expression import literal
 from intarsia.native.te.operators.loop_nest import load, store
 
 
@@ -60,6 +63,9 @@ class _SampleWriter(ImageWriter):
     def _position(self, at: Expression, name: str) -> tuple[Expression, Expression]:
         """Return numerator and denominator of the position of an element, along rows or columns."""
         count, new_count = self.number(name), self.number(f"new_{name}")
+        if self.form.ratios:
+            ratio = self.form.ratios[("rows", "columns").index(name)]
+            new_count, count = (literal(number, DType.INT64) for number in ratio)
         match self.form.coordinates:
             case "align_corners":
                 return at * (count - 1), maximum(new_count - 1, 1)

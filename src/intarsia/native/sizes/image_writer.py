@@ -59,6 +59,8 @@ class ImageMove:
         value: For BORDER what it gets.
         scale: Factors by which rows and columns are enlarged.
         coordinates: For SAMPLE and INTERPOLATE where pixels of the result are, as for Resize.
+        ratios: For SAMPLE and INTERPOLATE numerator and denominator of the factors of rows and columns, where
+            positions follow from these and not from the sizes.
         rounding: For SAMPLE which pixel is the nearest one, as for Resize.
     """
 
@@ -69,6 +71,7 @@ class ImageMove:
     value: float = 0.0
     scale: tuple[int, int] = (1, 1)
     coordinates: str = ""
+    ratios: tuple[tuple[int, int], ...] = ()
     rounding: str = ""
 
     @property

@@ -13,7 +13,8 @@ from intarsia.native.execution.size_table import (
     BEGIN,
     COUNT,
     LAST,
-    Bands,
+    REST,
+    Grid,
     Polynomial,
     SizeTableBuilder,
     Tiles,
@@ -103,10 +104,20 @@ def test_a_row_of_tiles_computes_few_columns_twice(columns: int, counts: list[in
 
 
 @pytest.mark.parametrize("rows", range(1, 40))
-@pytest.mark.parametrize("columns", [7, 8, 30])
-def test_bands_and_the_rows_behind_them_are_all_rows(rows: int, columns: int) -> None:
-    bands, rest = (Bands(0, 1, 8, 8, is_rest).value(rows, columns) for is_rest in (False, True))
-    covered = {min(band * 8, rows - 8) + row for band in range(bands) for row in range(8)}
-    assert covered | set(range(rows - rest, rows)) == set(range(rows))
-    assert (bands > 0) == (rows >= 8 and columns >= 8)
-    assert rest < 3 or not bands
+@pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 30])
+def test_tiles_of_a_grid_are_all_tiles_or_rows_are_left(rows: int, columns: int) -> None:
+    counts = 24, 8, 4
+
+    def number(at: int, part: int) -> int:
+        return Grid(0, 1, 4, counts, 3, at, part).value(rows, columns)
+
+    last = number(0, LAST)
+    covered = {
+        min(number(at, BEGIN) + chunk * count + tile, last)
+        for at, count in enumerate(counts)
+        for chunk in range(number(at, COUNT))
+        for tile in range(count)
+    }
+    is_small = rows < 4 or columns < 4
+    assert covered == set(range(0 if is_small else -(-rows // 4) * -(-columns // 4)))
+    assert number(0, REST) == (rows if is_small else 0)

@@ -4,9 +4,9 @@ image_program   the images of a program, with extents as expressions of the size
 image_shapes    shape arithmetic on such extents
 tile_program    the program for a tile of a row
 image_reader    reading the operators; what each of them computes: image_rules, image_resizing,
-                image_transposed
+                image_transposed, image_groups
 image_plan      the kernels for tiles, the moves between them, and image_memory, where images are
-band_form       which convolutions are computed by tiles of several rows
+grid_form       which convolutions are computed by grids of tiles
 image_head      the layers behind a pool of the whole image
 image_build     from the plan to compiled kernels
 image_region    compiled kernels as data, and their bytes in artifacts

@@ -24,6 +24,7 @@ from intarsia.native.object_code.codegen import CodegenOptions
 from intarsia.native.object_code.kernel_cache import SYMBOL, CachedKernel, kernel_key
 from intarsia.native.schedule import scheduled
 from intarsia.native.schedule.schedule_task import threads_pay, work_of
+from intarsia.native.sizes.image_grids import grid_function
 from intarsia.native.sizes.image_loops import image_function
 from intarsia.native.sizes.image_moves import move_function
 from intarsia.native.sizes.image_sampling import sample_function
@@ -37,7 +38,7 @@ from intarsia.support.garbage_collection import pause_garbage_collection
 from intarsia.target import Target
 from intarsia.toolchain.native.build import weights_by_memory
 from intarsia.toolchain.native.caches import kernel_cache
-from intarsia.toolchain.native.images.band_form import BandForms
+from intarsia.toolchain.native.images.grid_form import GridForms
 from intarsia.toolchain.native.images.image_head import ImageHead, image_head
 from intarsia.toolchain.native.images.image_memory import BYTES, Place, PlannedCall, TileKernel
 from intarsia.toolchain.native.images.image_plan import ImagePlan, image_plan
@@ -86,8 +87,8 @@ def build_image_region(source: KernelSource) -> ImageRegion | None:
             head = image_head(program, source)
             target = Target(source.target)
             algorithms = ConvolutionAlgorithms.parse(target.option("convolutions", "auto"))
-            bands = BandForms(algorithms, costs_of(target, function), settings.isa.caches.second)
-            plan = image_plan(program, settings.lanes, bands, () if head is None else head.copies)
+            grids = GridForms(algorithms, costs_of(target, function), settings.isa.caches.second)
+            plan = image_plan(program, settings.lanes, grids, () if head is None else head.copies)
             return _Build(source, settings, function, program, plan, head).region()
     except MixedImagesError as error:
         raise CompileError(
@@ -294,7 +295,7 @@ class _Build:
             parts = [
                 *(structural_key(dag) for dag in kernel.dags.values()),
                 *map(str, kernel.dags),
-                str(kernel.height),
+                str(kernel.tile),
                 *accesses,
             ]
         numbers = (str(settings.threads), str(settings.isa.machine))
@@ -355,7 +356,7 @@ class _Loops:
         return self._finished(write(form, is_parallel=is_shared))
 
     def _of_tiles(self, kernel: TileKernel) -> PrimFunc:
-        functions, work, height = {}, 0, kernel.height
+        functions, work = {}, 0
         for width, dag in kernel.dags.items():
             chosen = scheduled(dag, self.isa, 1)
             if chosen.packings:
@@ -365,7 +366,10 @@ class _Loops:
         names = {tuple(buffer.name for buffer in function.params) for function in functions.values()}
         if len(names) > 1:
             raise CompileError("native has other arguments for tiles of other widths")
-        is_parallel = threads_pay(self.isa, self.threads, work * _USUAL_ROWS // height)
+        tiles = _USUAL_ROWS // max(1, kernel.tile)
+        is_parallel = threads_pay(self.isa, self.threads, work * tiles)
+        if kernel.tile:
+            return grid_function(functions, kernel.accesses, kernel.tile, is_parallel=is_parallel)
         weights = sum(
             prod(tensor.shape) * BYTES
             for tensor in next(iter(kernel.dags.values())).placeholders
@@ -374,7 +378,6 @@ class _Loops:
         return image_function(
             functions,
             kernel.accesses,
-            height,
             is_parallel=is_parallel,
             keeps_weights=weights > self.isa.caches.second // _CACHE_SHARE,
         )

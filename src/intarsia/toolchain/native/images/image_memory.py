@@ -13,7 +13,7 @@ from intarsia.native.graph.region_plan import Array
 from intarsia.native.sizes.image_loops import ImageAccess
 from intarsia.native.sizes.image_writer import ImageMove, Move
 from intarsia.support.aligned_memory import ALIGNMENT
-from intarsia.toolchain.native.images.image_program import Image, MixedImagesError
+from intarsia.toolchain.native.images.image_program import Image, Level, MixedImagesError
 
 BYTES: Final = 4
 """Bytes of an element."""
@@ -26,12 +26,12 @@ class TileKernel:
     Attributes:
         dags: Computation of a tile of each width, widest first.
         accesses: The placeholders and the result that are images, by name.
-        height: Number of rows of a tile.
+        tile: Rows and columns of a tile of a grid, whose numbers are then the widths; 0 for rows.
     """
 
     dags: Mapping[int, ComputeDAG]
     accesses: Mapping[str, ImageAccess]
-    height: int = 1
+    tile: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,18 @@ def times(polynomial: Polynomial, factor: int) -> Polynomial:
     return tuple((number * factor, positions) for number, positions in polynomial) if factor else ()
 
 
-def shifted(layout: Layout, begins: tuple[int, int]) -> Place:
+def shifted(layout: Layout, begins: Level) -> Place:
     """Return where the first window of an image begins, which may be in its border."""
-    shift = total(layout.first, times(layout.pitch, -begins[0]), ((-begins[1], ()),) if begins[1] else ())
+    rows, columns = begins
+    shift = total(layout.first, times(_scaled(layout.pitch, rows), -1), times(product(columns), -1))
     return replace(layout.origin, begin=times(shift, max(1, layout.lanes) * BYTES))
+
+
+def _scaled(polynomial: Polynomial, linear: Linear) -> Polynomial:
+    """Return the product of a polynomial and a linear form."""
+    const, terms = linear
+    parts = [
+        tuple((number * coefficient, tuple(sorted((*positions, at)))) for number, positions in polynomial)
+        for at, coefficient in terms
+    ]
+    return total(times(polynomial, const), *parts)

@@ -10,12 +10,12 @@ from intarsia.native.execution.size_table import (
     BEGIN,
     COUNT,
     LAST,
+    REST,
     Linear,
     Polynomial,
     added,
     constant,
     product,
-    total,
 )
 from intarsia.native.graph.blocked_dag import blocked_dag
 from intarsia.native.graph.channel_order import ChannelOrder
@@ -30,7 +30,7 @@ from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.sizes.image_loops import ImageAccess
 from intarsia.native.sizes.image_writer import ImageMove, Move
-from intarsia.toolchain.native.images.band_form import BandForms
+from intarsia.toolchain.native.images.grid_form import GridForms
 from intarsia.toolchain.native.images.image_memory import (
     BYTES,
     Given,
@@ -40,18 +40,22 @@ from intarsia.toolchain.native.images.image_memory import (
     PlannedCall,
     TileKernel,
     shifted,
-    times,
 )
 from intarsia.toolchain.native.images.image_program import (
+    NO_PIXELS,
     ONE_PIXEL,
     Image,
     ImageProgram,
+    Level,
     MixedImagesError,
 )
 from intarsia.toolchain.native.images.tile_program import TileProgram, TileRead, tile_program
 
 WIDTHS: Final = (8, 7, 6, 5, 4, 2, 1)
 """Widths of tiles. Deep layers read all weights for each tile, and have few columns: one tile of 5 to 7."""
+_RARE_WIDTHS: Final = (4, 1)
+"""Widths of tiles of layers that are computed row by row only in images with less rows or columns than a tile
+of a grid has."""
 _DIRECT: Final = ConvolutionAlgorithms(ConvolutionAlgorithm.DIRECT)
 
 
@@ -71,36 +75,38 @@ class ImagePlan:
 
 
 def image_plan(
-    program: ImageProgram, lanes: int, bands: BandForms, copies: Sequence[tuple[int, int]] = ()
+    program: ImageProgram, lanes: int, grids: GridForms, copies: Sequence[tuple[int, int]] = ()
 ) -> ImagePlan:
     """Return the calls of a program.
 
     Args:
         program: The program.
         lanes: Number of channels of a block.
-        bands: Rule for convolutions in bands of rows.
+        grids: Rule for convolutions in grids of tiles.
         copies: Pairs of a result of the head and the parameter of the head that it is.
 
     Raises:
         MixedImagesError: An image needs a kernel that there is not.
         CompileError: An operator has no native kernel.
     """
-    return _Planner(program, lanes, bands).planned(copies)
+    return _Planner(program, lanes, grids).planned(copies)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Variant:
-    """The code of a kernel for tiles of some rows.
+    """The code of a kernel for tiles of a row, or of a grid.
 
     Attributes:
-        height: Number of rows.
-        dags: Computation by number of columns.
+        tile: Rows and columns of a tile of a grid; 0 for a row.
+        dags: Computation by number of columns, or of tiles.
         reads: The image that each value that is read is, by the value's number.
+        extra: Cost of some tiles of a grid beside the tiles, in tiles.
     """
 
-    height: int
+    tile: int
     dags: Mapping[int, KernelDag]
     reads: Mapping[int, TileRead]
+    extra: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,13 +115,13 @@ class _Group:
 
     Attributes:
         image: The image.
-        bands: Code for bands of several rows; None if there is none.
+        grid: Code for a grid of tiles; None if there is none.
         rows: Code for single rows.
         steps: The operators.
     """
 
     image: Image
-    bands: _Variant | None
+    grid: _Variant | None
     rows: _Variant
     steps: Sequence[KernelStep]
 
@@ -129,7 +135,7 @@ def _line(tile: TileProgram) -> StraightLine:
 class _Planner:
     program: ImageProgram
     lanes: int
-    bands: BandForms
+    grids: GridForms
 
     def __post_init__(self) -> None:
         self._tiles: dict[tuple[int, int], tuple[TileProgram, StraightLine]] = {}
@@ -202,23 +208,33 @@ class _Planner:
     def _group(self, image: Image, members: Sequence[int]) -> _Group:
         line = self._tile(1, WIDTHS[0])[1]
         steps = [line.steps[position] for position in members]
-        rows = self._variant(image, members, 1, (1,) if image.level == ONE_PIXEL else WIDTHS, _DIRECT)
-        form = None if image.level == ONE_PIXEL else self.bands.form(steps)
-        bands = None
-        if form is not None:
-            algorithms = ConvolutionAlgorithms(form.algorithm)
-            bands = self._variant(image, members, form.height, form.widths, algorithms)
-        return _Group(image, bands, rows, steps)
+        if image.level == ONE_PIXEL:
+            return _Group(image, None, self._variant(image, members, 0, (1,), _DIRECT), steps)
+        form = self.grids.form(steps)
+        if form is None:
+            return _Group(image, None, self._variant(image, members, 0, WIDTHS, _DIRECT), steps)
+        algorithms = ConvolutionAlgorithms(form.algorithm)
+        grid = self._variant(image, members, form.tile, form.counts, algorithms, form.extra)
+        return _Group(image, grid, self._variant(image, members, 0, _RARE_WIDTHS, _DIRECT), steps)
 
     def _variant(
         self,
         image: Image,
         members: Sequence[int],
-        height: int,
+        tile: int,
         widths: Sequence[int],
         algorithms: ConvolutionAlgorithms,
+        extra: int = 0,
     ) -> _Variant:
-        """Return the code for tiles of some rows, and note the order of the image's channels.
+        """Return the code for tiles, and note the order of the image's channels.
+
+        Args:
+            image: The image that is computed.
+            members: Positions of the steps.
+            tile: Rows and columns of a tile of a grid; 0 for a row.
+            widths: Numbers of columns, or of tiles.
+            algorithms: Algorithms of convolutions.
+            extra: Cost of some tiles of a grid beside the tiles, in tiles.
 
         Raises:
             MixedImagesError: There is none.
@@ -226,13 +242,13 @@ class _Planner:
         dags: dict[int, KernelDag] = {}
         reads: dict[int, TileRead] = {}
         for width in widths:
-            tile, line = self._tile(height, width)
+            program, line = self._tile(max(1, tile), width * max(1, tile))
             steps = [line.steps[position] for position in members]
             values = list(line.values)
-            reads = dict(zip(line.params, tile.reads, strict=True))
+            reads = dict(zip(line.params, program.reads, strict=True))
             for step in line.steps:
-                if step.call in tile.images and step not in steps:
-                    read = tile.images[step.call]
+                if step.call in program.images and step not in steps:
+                    read = program.images[step.call]
                     moves = int(read.level != ONE_PIXEL or image.level == ONE_PIXEL)
                     reads[step.outputs[0]] = TileRead(read, moves, moves)
             for number, item in reads.items():
@@ -243,7 +259,7 @@ class _Planner:
                 raise MixedImagesError(f"{steps[-1].op.name} has no kernel for images of any size")
             dags[width], self.memory.orders[image.number] = blocked.kernel, blocked.order
             self._check_sources(blocked.kernel.sources, reads)
-        return _Variant(height, dags, reads)
+        return _Variant(tile, dags, reads, extra)
 
     def _check_sources(self, sources: Sequence[Source], given: Mapping[int, TileRead]) -> None:
         """Refuse a kernel that would read an image in another layout than it has.
@@ -261,35 +277,43 @@ class _Planner:
                 raise MixedImagesError("channels are read in another order than they are written")
 
     def _add_tiles(self, group: _Group) -> None:
-        image, bands = group.image, group.bands
+        image, grid, table = group.image, group.grid, self.program.table
         rows = product(image.level[0])
-        if bands is None:
-            self._add_variant(group, group.rows, (rows, ()))
-            return
-        count, rest = (
-            self.program.table.bands(image.level, bands.height, min(bands.dags), is_rest=is_rest)
-            for is_rest in (False, True)
+        if grid is not None:
+            tile, chunks = grid.tile, (tuple(grid.dags), grid.extra)
+            across = table.quotient(added(image.level[1], constant(tile - 1)), tile)
+            numbers = [
+                product(across),
+                table.grid(image.level, tile, chunks, 0, LAST),
+                *(product(added(extent, constant(-tile))) for extent in image.level),
+            ]
+            for at in range(len(grid.dags)):
+                numbers += (table.grid(image.level, tile, chunks, at, part) for part in (COUNT, BEGIN))
+            self._add_variant(group, grid, numbers)
+            rows = table.grid(image.level, tile, chunks, 0, REST)
+        widths = tuple(group.rows.dags)
+        tiles = (
+            table.tiles(image.level[1], widths, at, part)
+            for at in range(len(widths))
+            for part in (COUNT, BEGIN, LAST)
         )
-        last = product(added(image.level[0], constant(-bands.height)))
-        self._add_variant(group, bands, (count, (), last))
-        self._add_variant(group, group.rows, (rest, total(rows, times(rest, -1))))
+        self._add_variant(group, group.rows, [rows, *tiles])
 
-    def _add_variant(self, group: _Group, variant: _Variant, rows: Sequence[Polynomial]) -> None:
+    def _add_variant(self, group: _Group, variant: _Variant, tiles: Sequence[Polynomial]) -> None:
         """Add the call of a kernel for tiles.
 
         Args:
             group: The group that it computes.
             variant: Its code.
-            rows: Number of rows or bands, the first row, and for bands the row at which the last one begins.
+            tiles: Numbers of tiles and where they begin, as the kernel is given them.
         """
-        image, widths = group.image, tuple(variant.dags)
-        target = self.memory.target(image)
-        whole = variant.dags[widths[0]]
+        target = self.memory.target(group.image)
+        whole = next(iter(variant.dags.values()))
         accesses: dict[str, ImageAccess] = {}
         arrays: dict[str, Given] = {}
         strides: dict[str, tuple[Polynomial, ...]] = {}
 
-        def add(name: str, layout: Layout, rows: int, columns: int, begins: tuple[int, int]) -> None:
+        def add(name: str, layout: Layout, rows: int, columns: int, begins: Level) -> None:
             accesses[name] = ImageAccess(layout.lanes, rows, columns, layout.step)
             arrays[name] = shifted(layout, begins)
             strides[name] = layout.pitch, layout.plane, layout.image
@@ -304,18 +328,10 @@ class _Planner:
                 raise MixedImagesError("a kernel reads what is no image")
             add(name, self.memory.layout(read.image), read.rows, read.columns, read.begins)
         (output,) = whole.dag.outputs
-        add(output.buffer.name, target, target.step, target.step, (0, 0))
-        numbers = [
-            product(self.program.count),
-            *rows,
-            *(
-                self.program.table.tiles(image.level[1], widths, at, part)
-                for at in range(len(widths))
-                for part in (COUNT, BEGIN, LAST)
-            ),
-        ]
+        add(output.buffer.name, target, target.step, target.step, NO_PIXELS)
+        numbers = [product(self.program.count), *tiles]
         dags = {width: item.dag for width, item in variant.dags.items()}
-        kernel = TileKernel(dags, accesses, variant.height)
+        kernel = TileKernel(dags, accesses, variant.tile)
         names = [*(step.op.name.lower() for step in group.steps), *algorithm_names(whole.dag)]
         nodes = tuple(
             dict.fromkeys(step.call.span.node for step in group.steps if step.call.span is not None)
@@ -349,7 +365,7 @@ class _Planner:
             *(target.pitch, target.plane, target.image),
             *(product(extent) for extent in after),
         )
-        arrays = {"x": shifted(source, (0, 0)), "y": shifted(target, (0, 0))}
+        arrays = {"x": shifted(source, NO_PIXELS), "y": shifted(target, NO_PIXELS)}
         self.memory.calls.append(PlannedCall(form, arrays, numbers, {}, f"images: {name}"))
 
     def _add_result(self, image: Image, slot: int) -> None:

@@ -18,6 +18,7 @@ from intarsia.native.sizes.image_writer import ImageMove
 Level: TypeAlias = tuple[Linear, Linear]
 """Rows and columns."""
 ONE_PIXEL: Final[Level] = (constant(1), constant(1))
+NO_PIXELS: Final[Level] = (constant(0), constant(0))
 RANK: Final = 4
 """Number of axes of an image: images, channels, rows, columns."""
 _OF_IMAGES: Final = frozenset(
@@ -36,9 +37,12 @@ class Window:
     Attributes:
         taps: Rows and columns of the window, from the first tap to the last.
         strides: Distance from one position to the next.
-        begins: Padding in front of the first row and column.
-        ends: Padding behind the last row and column.
+        begins: Padding in front of the first row and column, at most.
+        ends: Padding behind the last row and column, at most.
         fill: Value of padding.
+        offsets: Rows and columns in front of the image at which the first window begins, where they depend on
+            its size; else `begins`.
+        counts: Rows and columns of windows, where `ends` do not say them.
     """
 
     taps: tuple[int, int]
@@ -46,6 +50,14 @@ class Window:
     begins: tuple[int, int]
     ends: tuple[int, int]
     fill: float = 0.0
+    offsets: Level | None = None
+    counts: Level | None = None
+
+    @property
+    def first(self) -> Level:
+        """Rows and columns in front of the image at which the first window begins."""
+        begins = constant(self.begins[0]), constant(self.begins[1])
+        return begins if self.offsets is None else self.offsets
 
     @property
     def is_one_pixel(self) -> bool:

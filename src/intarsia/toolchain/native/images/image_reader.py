@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from intarsia.ir import (
@@ -37,6 +38,23 @@ from intarsia.toolchain.native.images.image_program import (
 from intarsia.toolchain.native.images.image_shapes import Numbers, evaluated
 
 _NOT_NEGATIVE = frozenset({"HardSigmoid", "Relu", "Sigmoid"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Padding along rows or columns that depends on the size of an image.
+
+    Attributes:
+        begin: Padding in front of the image, at most.
+        end: Padding behind it, at most.
+        offset: Padding in front of it.
+        count: Number of windows.
+    """
+
+    begin: int
+    end: int
+    offset: Linear
+    count: Linear
 
 
 class ImageReader:
@@ -203,10 +221,11 @@ class ImageReader:
         image.is_stored = True
         return image
 
-    def window_of(self, call: Call, taps: Sequence[int], fill: float) -> Window:
+    def window_of(self, call: Call, level: Level, taps: Sequence[int], fill: float) -> Window:
         """Return the window of a convolution or pool.
 
         Args:
+            level: Rows and columns that it slides over.
             call: The call, with strides, dilations and padding.
             taps: Rows and columns of taps.
             fill: Value of padding.
@@ -229,15 +248,54 @@ class ImageReader:
                 halves = [(item - 1) // 2 for item in reach]
                 others = [item - 1 - half for item, half in zip(reach, halves, strict=True)]
                 begins, ends = (halves, others) if mode == "SAME_UPPER" else (others, halves)
+            case "SAME_UPPER" | "SAME_LOWER" as mode:
+                axes = [
+                    self._same(*axis, is_lower=mode == "SAME_LOWER")
+                    for axis in zip(level, reach, strides, strict=True)
+                ]
+                return _window(axes, reach, strides, fill)
             case _:
-                raise self.refusal(call, "has padding that depends on the size of the image")
-        if min(*begins, *ends) < 0 or call.attrs.get("ceil_mode", 0):
-            raise self.refusal(call, "has padding that depends on the size of the image")
+                raise self.refusal(call, "has padding of an unknown kind")
+        if min(*begins, *ends) < 0:
+            raise self.refusal(call, "has padding that is negative")
+        if call.attrs.get("ceil_mode", 0):
+            axes = [self._ceiling(*axis) for axis in zip(level, reach, strides, begins, ends, strict=True)]
+            return _window(axes, reach, strides, fill)
         first, second = reach
         return Window((first, second), strides, (begins[0], begins[1]), (ends[0], ends[1]), fill)
 
+    def _same(self, extent: Linear, reach: int, stride: int, *, is_lower: bool) -> _Axis:
+        """Return padding with which there are `ceil(extent / stride)` windows.
+
+        It is `(count - 1) * stride + reach - extent`, half of it in front, and at most one less than the
+        reach. Windows of one tap have none.
+        """
+        count = self.table.quotient(added(extent, constant(stride - 1)), stride)
+        if reach == 1:
+            return _Axis(0, 0, constant(0), count)
+        padding = added(added(constant(reach - stride), count, stride), extent, -1)
+        if reach < stride:
+            raise MixedImagesError(
+                "windows shorter than their stride have padding that depends on the size of the image"
+            )
+        less, more = (reach - 1) // 2, reach // 2
+        begin = self.table.quotient(added(padding, constant(int(is_lower))), 2)
+        return _Axis(more if is_lower else less, less if is_lower else more, begin, count)
+
+    def _ceiling(self, extent: Linear, reach: int, stride: int, begin: int, end: int) -> _Axis:
+        """Return padding with which windows may reach behind the end, but begin before it.
+
+        A window that begins in the padding behind the image is none, which an image of any size has if
+        `end + stride` exceeds the reach.
+        """
+        behind = min(0, end + stride - reach)
+        count = self.table.quotient(added(extent, constant(begin + behind + stride - 1)), stride)
+        return _Axis(begin, end + stride - 1, constant(begin), count)
+
     def after(self, level: Level, window: Window) -> Level:
         """Return rows and columns of what is computed from windows."""
+        if window.counts is not None:
+            return window.counts
         rows, columns = (
             added(self.table.quotient(added(extent, constant(begin + end - taps)), stride), constant(1))
             for extent, begin, end, taps, stride in zip(
@@ -287,6 +345,19 @@ class ImageReader:
 
 
 Rule: TypeAlias = Callable[[ImageReader, Call], Image | None]
+
+
+def _window(axes: Sequence[_Axis], reach: Sequence[int], strides: tuple[int, int], fill: float) -> Window:
+    rows, columns = axes
+    return Window(
+        (reach[0], reach[1]),
+        strides,
+        (rows.begin, columns.begin),
+        (rows.end, columns.end),
+        fill,
+        (rows.offset, columns.offset),
+        (rows.count, columns.count),
+    )
 
 
 def _is_plain(expr: Expr, body: Expr) -> bool:

@@ -15,8 +15,10 @@ from typing import Final
 import numpy as np
 
 from intarsia.native.execution.size_table import (
-    Bands,
+    LAST,
+    REST,
     Entry,
+    Grid,
     Linear,
     Polynomial,
     Quotient,
@@ -119,8 +121,8 @@ def write_image_blob(whole: ImageRegion) -> bytes:
 def _entry_record(entry: Entry) -> list[object]:
     if isinstance(entry, Quotient):
         return [entry.dividend, entry.divisor]
-    if isinstance(entry, Bands):
-        return [entry.rows, entry.columns, entry.height, entry.width, int(entry.is_rest)]
+    if isinstance(entry, Grid):
+        return [entry.columns, entry.counts, entry.at, entry.part, entry.rows, entry.tile, entry.extra]
     return [entry.columns, entry.widths, entry.at, entry.part]
 
 
@@ -207,23 +209,22 @@ def _entry(value: object, where: str) -> Entry:
         if divisor < 1:
             raise ArtifactError(f"damaged {where}: a division by {divisor}")
         return Quotient(_linear(items[0], where), divisor)
-    if len(items) == 5:
-        rows, columns_, height, width, is_rest = (as_count(item, where) for item in items)
-        if not height or not width or is_rest > 1:
-            raise ArtifactError(f"damaged {where}: bands of {height} rows")
-        return Bands(rows, columns_, height, width, bool(is_rest))
-    if len(items) != 4:
+    if len(items) not in (4, 7):
         raise ArtifactError(f"damaged {where}: {value!r} is no number")
     widths = tuple(as_count(item, where) for item in as_list(items[1], where))
-    columns, at, part = (as_count(items[number], where) for number in (0, 2, 3))
+    columns, at, part, *of_grid = (as_count(item, where) for item in (items[0], *items[2:]))
     if (
         not widths
         or widths[-1] < 1
         or sorted(widths, reverse=True) != list(widths)
         or at >= len(widths)
-        or part > 2
+        or part > (REST if of_grid else LAST)
+        or not all(of_grid[1:2])
     ):
         raise ArtifactError(f"damaged {where}: tiles of {widths!r}")
+    if of_grid:
+        rows, tile, extra = of_grid
+        return Grid(rows, columns, tile, widths, extra, at, part)
     return Tiles(columns, widths, at, part)
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Final
 
-from intarsia.ir import Call
+import numpy as np
+
+from intarsia.ir import Call, Constant
 from intarsia.native.execution.size_table import Linear, added, constant
 from intarsia.native.sizes.image_sampling import ALIGNED, ASYMMETRIC, HALF, Rounding
 from intarsia.native.sizes.image_writer import ImageMove, Move
 from intarsia.toolchain.native.images.image_program import ONE_PIXEL, RANK, Image, Level
 from intarsia.toolchain.native.images.image_reader import ImageReader
-from intarsia.toolchain.native.images.image_shapes import numbers_of, plain_numbers
+from intarsia.toolchain.native.images.image_shapes import numbers_of
 
 _MODES: Final = (
     ("mode", "nearest"),
     ("coordinate_transformation_mode", "half_pixel"),
     ("nearest_mode", "round_prefer_floor"),
 )
+_MOST_DENOMINATOR: Final = 1 << 28
+"""Largest denominator of a factor: positions in images of 2**20 pixels are whole numbers of 64 bits."""
 _HALVES: Final = (HALF, "pytorch_half_pixel", "half_pixel_symmetric")
 """Coordinates that are the same for whole factors."""
 
@@ -32,21 +38,38 @@ def resized(reader: ImageReader, call: Call) -> Image | None:
         return None
     image = reader.in_blocks(image)
     args = [reader.numbers.get(arg) or numbers_of(arg) for arg in call.args]
-    scales = plain_numbers(args[2]) if len(args) > 2 else None
+    scales = _scales(call)
     sizes = args[3] if len(args) > 3 else None
     has_axes = call.attrs.get("axes") is not None
-    if scales is not None and len(scales) == RANK and scales[:2] == (1, 1) and not has_axes:
-        level: Level = (
-            added(constant(0), image.level[0], scales[2]),
-            added(constant(0), image.level[1], scales[3]),
+    ratios: tuple[tuple[int, int], ...] = ()
+    if scales is not None and len(scales) == RANK and scales[:2] == [1, 1] and not has_axes:
+        rows, columns = (
+            reader.table.quotient(added(constant(0), extent, scale.numerator), scale.denominator)
+            for extent, scale in zip(image.level, scales[2:], strict=True)
         )
+        level: Level = rows, columns
+        if any(scale.denominator > 1 for scale in scales):
+            ratios = tuple((scale.numerator, scale.denominator) for scale in scales[2:])
     elif sizes is not None and (rows_and_columns := _rows_and_columns(reader, call, image, sizes.items)):
         level = rows_and_columns
     else:
-        raise reader.refusal(call, "has factors that are no whole numbers")
-    return reader.new(
-        image.channels, level, move=_move(reader, call, image, level), source=reader.stored(image)
-    )
+        raise reader.refusal(call, "has factors or sizes that are not known")
+    move = _move(reader, call, image, level)
+    if ratios:
+        if move.coordinates not in (HALF, ASYMMETRIC):
+            raise reader.refusal(call, "has factors that are no whole numbers")
+        move = replace(move, ratios=ratios)
+    return reader.new(image.channels, level, move=move, source=reader.stored(image))
+
+
+def _scales(call: Call) -> list[Fraction] | None:
+    """Return the factors of Resize exactly; None if they are not constant, or have very long fractions."""
+    scales = call.args[2] if len(call.args) > 2 else None
+    if not isinstance(scales, Constant) or scales.data.ndim != 1 or not np.isfinite(scales.data).all():
+        return None
+    exact = [Fraction(float(scale)) for scale in scales.data]
+    is_short = all(scale > 0 and scale.denominator <= _MOST_DENOMINATOR for scale in exact)
+    return exact if is_short else None
 
 
 def _rows_and_columns(

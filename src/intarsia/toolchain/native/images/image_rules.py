@@ -11,6 +11,7 @@ from intarsia.ir import ABSENT, Call, Constant, Function
 from intarsia.native.graph.blocked_steps import POINTWISE
 from intarsia.native.sizes.image_writer import ImageMove, Move
 from intarsia.passes.rules.tensor_facts import operator_name
+from intarsia.toolchain.native.images.image_groups import without_multiplier
 from intarsia.toolchain.native.images.image_program import (
     ONE_PIXEL,
     RANK,
@@ -69,10 +70,11 @@ def _convolution(reader: ImageReader, call: Call) -> Image | None:
         raise reader.refusal(call, "has weights that are not constant")
     if any(not isinstance(arg, Constant) and arg.checked_type != ABSENT for arg in call.args[2:]):
         raise reader.refusal(call, "has a bias that is not constant")
+    call = without_multiplier(call)
     groups = call.attrs.get("group", 1)
     if image.is_plain and (groups != 1 or image.channels > _FEW_CHANNELS):
         image = reader.in_blocks(image)
-    window = reader.window_of(call, weight.data.shape[2:], 0.0)
+    window = reader.window_of(call, image.level, weight.data.shape[2:], 0.0)
     read = reader.windowed(image, window)
     level = reader.after(image.level, window)
     others = [Read(expr=arg) for arg in call.args[1:]]
@@ -86,9 +88,13 @@ def _pool(reader: ImageReader, call: Call) -> Image | None:
         return None
     is_max = operator_name(call) == "MaxPool"
     window = reader.window_of(
-        call, [int(item) for item in taps if isinstance(item, int)], -math.inf if is_max else 0.0
+        call,
+        image.level,
+        [int(item) for item in taps if isinstance(item, int)],
+        -math.inf if is_max else 0.0,
     )
-    counts = is_max or call.attrs.get("count_include_pad", 0) or not any((*window.begins, *window.ends))
+    has_padding = any((*window.begins, *window.ends))
+    counts = is_max or (call.attrs.get("count_include_pad", 0) and window.counts is None) or not has_padding
     if not counts:
         raise reader.refusal(call, "counts the elements of windows at the border")
     image = reader.in_blocks(image)

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from intarsia.ir import Attrs, Call, DType, Expr, Function, Op, TensorType, Tuple, Var
 from intarsia.op import infer_call_type
-from intarsia.toolchain.native.images.image_program import ONE_PIXEL, Image, ImageProgram, Read
+from intarsia.toolchain.native.images.image_program import (
+    NO_PIXELS,
+    ONE_PIXEL,
+    Image,
+    ImageProgram,
+    Level,
+    Read,
+)
 
 _GEOMETRY = ("auto_pad", "ceil_mode", "count_include_pad", "pads", "storage_order")
 """Attributes that say nothing about a window that is given as an argument."""
@@ -27,7 +34,7 @@ class TileRead:
     image: Image
     rows: int
     columns: int
-    begins: tuple[int, int] = (0, 0)
+    begins: Level = NO_PIXELS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +104,7 @@ class _Tile:
             )
             shape = 1, image.channels, rows, columns
             # Whatever has one pixel has one result, at which its window begins.
-            found = TileRead(image, *window.strides, window.begins)
+            found = TileRead(image, *window.strides, window.first)
             return self._param((image.number, window, is_one), shape, found)
         if image.number in self._exprs and image.phase is None:
             return self._exprs[image.number]
