@@ -45,8 +45,8 @@ def clock(small: float, huge: float) -> Callable[[], float]:
 
 
 @pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="the system has no huge pages")
-@pytest.mark.parametrize(("huge", "expected"), [(0.0001, True), (0.004, False)])
-def test_huge_pages_are_taken_where_they_cost_less(huge: float, expected: bool) -> None:
+@pytest.mark.parametrize(("huge", "expected"), [(0.0001, True), (0.004, True), (0.6, False)])
+def test_huge_pages_are_taken_until_they_cost_too_much_more(huge: float, expected: bool) -> None:
     choice = PageChoice(clock(0.0007, huge))
     for _ in range(2):
         pages = mmap.mmap(-1, _SIZE, flags=_PRIVATE)

@@ -142,6 +142,15 @@ def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
     return GemmPlan(form, tile, block, threads, copies, is_by_rows, is_along_sum=is_along_sum)
 
 
+def right_is_far(form: GemmForm, task: ScheduleTask, threads: int) -> bool:
+    """Return whether the right matrix is packed, and too large for the second-level caches of the threads.
+
+    As it was given, tiles of one vector make no stream of it.
+    """
+    size = form.op.dtypes[0].numpy.itemsize
+    return form.right_is_packed and form.depth * form.columns * size > threads * task.isa.caches.second
+
+
 def _pays_along_sum(form: GemmForm) -> bool:
     """Return whether vectors run along the sum, where they can: by decision, or if there are few rows."""
     if form.decided is not None and form.right_runs_along_columns:
@@ -175,8 +184,7 @@ def _pays_to_copy(form: GemmForm, tile: GemmTile) -> bool:
 
 def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) -> GemmTile:
     size = form.op.dtypes[0].numpy.itemsize
-    is_large = form.depth * form.columns * size > threads * task.isa.caches.second
-    is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
+    is_far = right_is_far(form, task, threads)
     lanes = task.lanes(form.op)
     sizes = form.rows, form.columns, lanes, task.accumulators_of(form.op)
     # Rows whose distance shares a large factor with that of elements of one set are spread over few sets.

@@ -78,26 +78,21 @@ class _Writer(AttentionWriter):
 
         def panel(at: Expression) -> Statement:
             def copy(key: Expression) -> Statement:
-                token = at * self.width + key
+                row = self.first_row + at * self.width + key, self.shared
                 return self.loop(
-                    self.form.size,
-                    lambda e: store(
-                        self.panels, (at, e, key), load(self.keys, (self.first_row + token, self.shared, e))
-                    ),
+                    self.form.size, lambda e: store(self.panels, (at, e, key), load(self.keys, (*row, e)))
                 )
 
-            def clear(key: Expression) -> Statement:
-                zero = const(0.0)
-                return self.loop(self.form.size, lambda e: store(self.panels, (at, e, key), zero))
+            def clear(e: Expression) -> Statement:
+                return self.lanes(self.width, lambda lane: store(self.panels, (at, e, lane), const(0.0)))
 
-            def copy_or_clear(key: Expression) -> Statement:
-                return when(at * self.width + key < self.key_count, copy(key), clear(key))
-
-            return when(
-                (at + 1) * self.width <= self.key_count,
-                self.loop(self.width, copy),
-                self.loop(self.width, copy_or_clear),
-            )
+            # Vectors of zeros first: one by one they take ten times as long as all else for a few keys.
+            rest = [
+                self.loop(self.form.size, clear),
+                self.loop(self.width, copy, count=self.key_count - at * self.width),
+            ]
+            is_whole = (at + 1) * self.width <= self.key_count
+            return when(is_whole, self.loop(self.width, copy), block(rest))
 
         return self.each_panel(panel)
 

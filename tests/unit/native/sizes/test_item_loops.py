@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.emitted_kernels import RunnableKernel, compile_kernel, x86_sets
+from tests.emulated_cpus import CPUS
 from tests.properties.random_kernels import kernels
 from tests.tir_checks import assert_same_bits, random_arrays, results
 
@@ -24,6 +25,7 @@ from intarsia.native.sizes import RowTiles, repeat_items, repeat_rows, row_tiles
 from intarsia.native.te.op_attrs import LAYOUT_FREE
 from intarsia.native.tir import default_tir
 from intarsia.runtime.kernel import Array
+from intarsia.target.machine_families import family_model
 
 SETTINGS = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -138,15 +140,32 @@ def test_products_of_matrices_with_items_have_no_tiles(name: str) -> None:
     assert row_tiles(product(8, 8, 8), {"x", name}, Isa.host(), 1) is None
 
 
+def with_second_cache(isa: Isa, size: int) -> Isa:
+    """Return an instruction set whose machine has a second-level cache of some bytes."""
+    return replace(isa, machine=replace(isa.machine, caches=replace(isa.caches, second=size)))
+
+
+def test_tiles_of_a_matrix_beyond_the_second_level_cache_are_higher() -> None:
+    heights = []
+    for second in (1 << 20, 1 << 15):
+        isa = with_second_cache(replace(CPUS["znver4"], machine=family_model("znver4")), second)
+        tiles = row_tiles(product(1, 64, 768), {"x"}, isa, 1)
+        assert tiles is not None
+        heights.append(len(tiles.schedules))
+    assert heights[0] < heights[1]
+
+
+@pytest.mark.parametrize("second", [1 << 20, 1 << 11])
 @pytest.mark.parametrize("isa", sorted(x86_sets()))
-def test_every_rest_that_two_tiles_share_is_right(isa: str) -> None:
-    tiles = row_tiles(product(1, 12, 50), {"x"}, x86_sets()[isa], 1)
+def test_every_rest_that_two_tiles_share_is_right(isa: str, second: int) -> None:
+    machine = with_second_cache(x86_sets()[isa], second)
+    tiles = row_tiles(product(1, 12, 50), {"x"}, machine, 1)
     assert tiles is not None
-    function = loops_of(tiles, 1, x86_sets()[isa], is_parallel=False)
+    function = loops_of(tiles, 1, machine, is_parallel=False)
     w, b = random_rows((12, 50), 1), random_rows((50,), 2)
     packings = {packing.tensor_name: packing for packing in tiles.schedules[0].packings}
     packed = packings["w"].pack(w) if "w" in packings else w
-    kernel = compile_kernel(function, x86_sets()[isa])
+    kernel = compile_kernel(function, machine)
     for rows in range(4 * len(tiles.schedules) + 1):
         x, y = random_rows((rows, 12), rows), np.full((rows + 1, 50), np.nan, np.float32)
         run_items(kernel, [x, packed, b, y, np.array(rows, np.int64)])

@@ -104,10 +104,11 @@ def _within_lengths(node: ContribNode, lengths: Expr, like: Expr, total: Expr) -
     if is_two_each:
         assert batch is not None
         ends, begins = node.split(lengths, 0, (batch, batch))
-    inside = node.op("Less", positions, node.reshape(ends, -1, 1, 1, 1))
+    # Not a Reshape: behind one the number of texts would no longer be known to be that of the batch.
+    inside = node.op("Less", positions, node.op("Unsqueeze", ends, node.ints(1, 2, 3)))
     if begins is None:
         return inside
-    later = node.op("GreaterOrEqual", positions, node.reshape(begins, -1, 1, 1, 1))
+    later = node.op("GreaterOrEqual", positions, node.op("Unsqueeze", begins, node.ints(1, 2, 3)))
     return node.op("And", inside, later)
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from tests.contributed_nodes import assert_defined, assert_opaque, feeds_of, node_model
+from tests.contributed_nodes import (
+    MICROSOFT,
+    assert_defined,
+    assert_opaque,
+    domains_of,
+    feeds_of,
+    node_model,
+)
 from tests.onnx_models import onnxruntime_outputs
 
 from intarsia.frontend.onnx import from_onnx, to_onnx
@@ -84,6 +93,36 @@ def test_attention_of_dynamic_shape(mask: str) -> None:
     constants = ("w", "b")
     attrs: dict[str, Any] = {"num_heads": HEADS, "unidirectional": 1}
     assert_defined("Attention", inputs, 2, constants=constants, dynamic=True, **attrs)
+
+
+def test_attention_of_lengths_behind_another_of_any_batch() -> None:
+    """The first one must not hide that there are as many lengths as texts."""
+    weight, bias = floats(WIDTH, 3 * WIDTH), floats(3 * WIDTH)
+    names = ["x", "y", "z"]
+    nodes = [
+        onnx.helper.make_node(
+            "Attention", [before, "w", "b", "lengths"], [after], domain=MICROSOFT, num_heads=HEADS
+        )
+        for before, after in pairwise(names)
+    ]
+    graph = onnx.helper.make_graph(
+        nodes,
+        "two",
+        [
+            onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", "step", WIDTH]),
+            onnx.helper.make_tensor_value_info("lengths", onnx.TensorProto.INT32, ["batch"]),
+        ],
+        [onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(value, name) for name, value in (("w", weight), ("b", bias))],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(MICROSOFT, 1)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    module = from_onnx(model)
+    assert domains_of(module) <= {""}
+    feeds = {"x": floats(BATCH, STEPS, WIDTH), "lengths": masks(STEPS)["lengths"]}
+    expected = onnxruntime_outputs(model, feeds)
+    computed = onnxruntime_outputs(to_onnx(module["main"]), feeds)
+    np.testing.assert_allclose(computed[0], expected[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.quick_cases(8)
