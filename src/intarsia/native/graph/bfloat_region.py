@@ -10,7 +10,7 @@ products of bfloat16 tensors always are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,10 +21,11 @@ from intarsia.native.graph.batched_integers import BatchedStep
 from intarsia.native.graph.bfloat_matrices import Operand, PairProduct, needless_moves, operands, with_moves
 from intarsia.native.graph.bfloat_steps import PAIR, BfloatStep, packed_pairs
 from intarsia.native.graph.block_steps import BlockStep
-from intarsia.native.graph.blocked_steps import has_words
+from intarsia.native.graph.blocked_steps import POINTWISE, has_words
 from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct, is_plain_gemm
 from intarsia.native.graph.late_rounding import flushing_cast, with_late_roundings
+from intarsia.native.graph.needless_roundings import without_needless_roundings
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.op import call
@@ -60,7 +61,7 @@ def with_bfloat_steps(
     matrices = operands(line, narrows=narrows) if has_dot else {}
     rewriting = _Rewriting(line, lanes, is_faster_in_floats, narrows, matrices)
     is_changed = rewriting.chosen or rewriting.widened or matrices
-    return with_late_roundings(rewriting.result()) if is_changed else line
+    return without_needless_roundings(with_late_roundings(rewriting.result())) if is_changed else line
 
 
 @dataclass(eq=False)
@@ -99,6 +100,8 @@ class _Rewriting:
         self.values = list(self.line.values)
         steps = self.line.steps
         self.chosen = frozenset(position for position, step in enumerate(steps) if self._is_product(step))
+        behind_others = self._depthwise_behind_others()
+        self.chosen -= behind_others
         self.widened = self._widened_steps() - self.chosen
         self._kept = frozenset(self.values[number].same_as for number in self.line.results)
         self._written = frozenset(number for step in steps for number in step.outputs)
@@ -249,6 +252,23 @@ class _Rewriting:
             if self.lanes and str(step.op) in _CONVOLUTIONS and self._is_narrow(step)
         )
 
+    def _depthwise_behind_others(self) -> frozenset[int]:
+        """Return the positions of depthwise convolutions of what is computed in float32 without words.
+
+        Rounded in between, the values would only be widened again by both.
+        """
+        widened, wide, behind = self._widened_steps() - self.chosen, set[int](), set[int]()
+        for position, step in enumerate(self.line.steps):
+            roots = {self.values[arg].same_as for arg in step.args if arg is not None}
+            is_wide = position in widened
+            if position in self.chosen and str(step.op) == "Conv" and _is_depthwise(self.values, step):
+                is_wide = not wide.isdisjoint(roots)
+                behind |= {position} if is_wide else set()
+            elif str(step.op) == "Transpose" or str(step.op) in POINTWISE:
+                is_wide = not wide.isdisjoint(roots)
+            wide.update(step.outputs if is_wide else ())
+        return frozenset(behind)
+
     def _is_narrow(self, step: KernelStep) -> bool:
         """Return whether a step reads a bfloat16 tensor, and constants of the same type."""
         x, *constants = step.args
@@ -352,3 +372,10 @@ class _Rewriting:
         self.steps.append(replace(step, outputs=(sums,)))
         given_sums = Var("x", checked_type=wide)
         return KernelStep(flushing_cast(given_sums), (sums,), (output,))
+
+
+def _is_depthwise(values: Sequence[RegionValue], step: KernelStep) -> bool:
+    """Return whether a convolution of a bfloat16 tensor convolves each channel on its own."""
+    x, weight = step.args[:2]
+    shape = values[weight or 0].type.static_shape
+    return values[x or 0].type.dtype is DType.BFLOAT16 and shape[1] == 1 < attribute(step, "group", 1)
