@@ -298,6 +298,12 @@ def _dot_of_bfloats(left: float, right: float) -> float:
     return total
 
 
+def _pair_of_bfloats(low: float, high: float) -> int:
+    """The word of two numbers rounded to bfloat16, the first one in its lower half."""
+    bits = np.array([low, high], np.float32).astype(DType.BFLOAT16.numpy).view(np.uint16)
+    return int(bits[0]) | int(bits[1]) << 16
+
+
 _INTEGER: dict[str, Callable[..., int]] = {
     "abs": abs,
     "bit_and": operator.and_,
@@ -305,6 +311,7 @@ _INTEGER: dict[str, Callable[..., int]] = {
     "bit_xor": operator.xor,
     "bit_not": operator.invert,
     "dot_u8s8": _dot_of_bytes,
+    "pair_bf16": _pair_of_bfloats,
     "shift_left": operator.lshift,
     "shift_right": operator.rshift,
 }

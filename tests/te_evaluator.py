@@ -233,6 +233,12 @@ def _dot_of_bfloats(left: Array, right: Array) -> Any:
     return total
 
 
+def _pair_of_bfloats(low: Array, high: Array) -> Array:
+    """Words of numbers rounded to bfloat16, the first ones in the lower halves."""
+    lower, upper = (x.astype(DType.BFLOAT16.numpy).view(np.uint16).astype(np.int64) for x in (low, high))
+    return (lower | upper << 16).astype(np.uint32).view(np.int32)
+
+
 _INTRINSICS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan")},
@@ -249,6 +255,7 @@ _INTRINSICS: dict[str, Callable[..., Any]] = {
     "dot_u8s8": _dot_of_bytes,
     "dot_bf16": _dot_of_bfloats,
     "flushed": np.positive,
+    "pair_bf16": _pair_of_bfloats,
     "shift_left": np.left_shift,
     "shift_right": np.right_shift,
 }

@@ -28,6 +28,7 @@ class Kind(Enum):
     """What operands an operator takes; the value says it in words."""
 
     FLOAT = "floats"
+    SINGLE = "float32"
     INTEGER = "integers"
     WORD = "int32"
     NUMBER = "numbers"
@@ -39,6 +40,8 @@ class Kind(Enum):
         match self:
             case Kind.FLOAT:
                 return dtype.is_float
+            case Kind.SINGLE:
+                return dtype is DType.FLOAT32
             case Kind.INTEGER:
                 return dtype.is_integer
             case Kind.WORD:
@@ -114,6 +117,9 @@ INTRINSICS: Final[Mapping[str, Signature]] = MappingProxyType(
         # The sum of the products of two bfloat16 numbers in float32: the upper halves of both words, then
         # the lower ones. Subnormal numbers may count as 0.
         "dot_bf16": Signature(2, Kind.WORD, DType.FLOAT32),
+        # The word of two numbers rounded to bfloat16, the first one in the lower half. A subnormal one may
+        # become 0.
+        "pair_bf16": Signature(2, Kind.SINGLE, DType.INT32),
         # By less than the width of the type, else undefined; to the right, signed integers keep their sign.
         **dict.fromkeys(("shift_left", "shift_right"), Signature(2, Kind.INTEGER)),
     }

@@ -55,6 +55,22 @@ def flushed_bfloat(builder: Builder, text: str, lanes: int, isa: Isa) -> str | N
     return from_bfloat_bits(builder, bits, lanes)
 
 
+def pair_of_bfloats(builder: Builder, isa: Isa, numbers: tuple[str, str], lanes: int) -> str:
+    """Return the words (i32) of two float32 rounded to bfloat16, the first one in the lower half."""
+    word, half = vector_type("i32", lanes), vector_type("i16", lanes)
+    parts = []
+    for text in numbers:
+        if isa.has_bf16_dot and lanes in _BFLOATS_OF:
+            narrow = vector_type("bfloat", lanes)
+            nearest = builder.call(narrow, _BFLOATS_OF[lanes], f"{vector_type('float', lanes)} {text}")
+            bits = builder.pure(f"bitcast {narrow} {nearest} to {half}")
+        else:
+            bits = _nearest_bfloat_bits(builder, text, lanes)
+        parts.append(builder.pure(f"zext {half} {bits} to {word}"))
+    upper = builder.pure(f"shl {word} {parts[1]}, {constant(16, 'i32', lanes)}")
+    return builder.pure(f"or {word} {parts[0]}, {upper}")
+
+
 def rounded_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
     """Return the i16 of a float32 that is a bfloat16."""
     int_type = vector_type("i32", lanes)

@@ -9,7 +9,7 @@ from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Intrinsic, Literal
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.dot_products import dot_of_words, is_dot
-from intarsia.native.emission.half import rounded
+from intarsia.native.emission.half import pair_of_bfloats, rounded
 from intarsia.native.emission.types import Value, constant, held_type, is_signed, overload
 from intarsia.native.emission.vector_math.double import exp_double, in_double, log_double, power_double
 from intarsia.native.emission.vector_math.double_angles import (
@@ -73,6 +73,8 @@ def intrinsic(builder: Builder, isa: Isa, call: Intrinsic, args: list[Value]) ->
     if is_dot(call.name):
         text = dot_of_words(builder, isa, call.name, (texts[0], texts[1]), lanes)
         return Value(text, call.dtype, lanes)
+    if call.name == "pair_bf16":
+        return Value(pair_of_bfloats(builder, isa, (texts[0], texts[1]), lanes), call.dtype, lanes)
     if call.dtype.is_integer:
         return Value(_of_integers(builder, call.name, texts, call.dtype, lanes), call.dtype, lanes)
     text = _of_floats(builder, isa, call, texts, lanes)

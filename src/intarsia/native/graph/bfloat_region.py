@@ -10,7 +10,7 @@ products of bfloat16 tensors always are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,12 +18,14 @@ import numpy as np
 
 from intarsia.ir import Call, DType, TensorType, Var
 from intarsia.native.graph.batched_integers import BatchedStep
+from intarsia.native.graph.bfloat_matrices import Operand, PairProduct, needless_moves, operands, with_moves
 from intarsia.native.graph.bfloat_steps import PAIR, BfloatStep, packed_pairs
 from intarsia.native.graph.block_steps import BlockStep
-from intarsia.native.graph.blocked_steps import has_words
+from intarsia.native.graph.blocked_steps import POINTWISE, has_words
 from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct, is_plain_gemm
 from intarsia.native.graph.late_rounding import flushing_cast, with_late_roundings
+from intarsia.native.graph.needless_roundings import without_needless_roundings
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.op import call
@@ -45,6 +47,7 @@ def with_bfloat_steps(
     is_faster_in_floats: Callable[[Call], bool] = lambda _: False,
     *,
     narrows: bool,
+    has_dot: bool = True,
 ) -> StraightLine:
     """Return a region whose convolutions and products multiply bfloat16 numbers. Linear in the region.
 
@@ -53,10 +56,12 @@ def with_bfloat_steps(
         lanes: Number of channels of a block; 0 if nothing is blocked, and convolutions stay as they are.
         is_faster_in_floats: Predicate: whether a convolution stays in float32 because that is faster.
         narrows: Whether operators on float32 are computed so as well.
+        has_dot: Whether one instruction sums products: others widen computed matrices faster than words.
     """
-    rewriting = _Rewriting(line, lanes, is_faster_in_floats, narrows)
-    is_changed = rewriting.chosen or rewriting.widened
-    return with_late_roundings(rewriting.result()) if is_changed else line
+    matrices = operands(line, narrows=narrows) if has_dot else {}
+    rewriting = _Rewriting(line, lanes, is_faster_in_floats, narrows, matrices)
+    is_changed = rewriting.chosen or rewriting.widened or matrices
+    return without_needless_roundings(with_late_roundings(rewriting.result())) if is_changed else line
 
 
 @dataclass(eq=False)
@@ -68,6 +73,7 @@ class _Rewriting:
         lanes: Number of channels of a block.
         is_faster_in_floats: Predicate of convolutions.
         narrows: Whether operators on float32 are computed so.
+        matrices: Matrices of products of two computed ones, by position.
         chosen: Positions of the steps that multiply bfloat16 numbers.
         widened: Positions of convolutions of bfloat16 tensors that are computed in float32.
         values: Values, with those that are added.
@@ -78,6 +84,7 @@ class _Rewriting:
     lanes: int
     is_faster_in_floats: Callable[[Call], bool]
     narrows: bool
+    matrices: Mapping[int, tuple[Operand, Operand]]
     chosen: frozenset[int] = field(init=False)
     widened: frozenset[int] = field(init=False)
     values: list[RegionValue] = field(init=False)
@@ -93,6 +100,8 @@ class _Rewriting:
         self.values = list(self.line.values)
         steps = self.line.steps
         self.chosen = frozenset(position for position, step in enumerate(steps) if self._is_product(step))
+        behind_others = self._depthwise_behind_others()
+        self.chosen -= behind_others
         self.widened = self._widened_steps() - self.chosen
         self._kept = frozenset(self.values[number].same_as for number in self.line.results)
         self._written = frozenset(number for step in steps for number in step.outputs)
@@ -100,6 +109,8 @@ class _Rewriting:
             if value.same_as != number:
                 self._views.setdefault(value.same_as, []).append(number)
         self._read = {self.values[steps[position].args[0] or 0].same_as for position in self.chosen}
+        stored = [operand.source for pair in self.matrices.values() for operand in pair if operand.is_stored]
+        self._read.update(self.values[number].same_as for number in stored)
         for position in reversed(range(len(steps))):
             step = steps[position]
             if str(step.op) == "Concat" and self._joins_bfloats(step):
@@ -108,8 +119,13 @@ class _Rewriting:
 
     def result(self) -> StraightLine:
         """Return the region with all steps written."""
+        needless = needless_moves(self.line, self.matrices)
         for position, step in enumerate(self.line.steps):
-            if position in self._joined:
+            if position in needless:
+                continue
+            if position in self.matrices:
+                self._append(self._multiplying_matrices(step, self.matrices[position]))
+            elif position in self._joined:
                 self._join(step)
             elif position in self.chosen:
                 self._append(self._multiplying(step))
@@ -236,6 +252,23 @@ class _Rewriting:
             if self.lanes and str(step.op) in _CONVOLUTIONS and self._is_narrow(step)
         )
 
+    def _depthwise_behind_others(self) -> frozenset[int]:
+        """Return the positions of depthwise convolutions of what is computed in float32 without words.
+
+        Rounded in between, the values would only be widened again by both.
+        """
+        widened, wide, behind = self._widened_steps() - self.chosen, set[int](), set[int]()
+        for position, step in enumerate(self.line.steps):
+            roots = {self.values[arg].same_as for arg in step.args if arg is not None}
+            is_wide = position in widened
+            if position in self.chosen and str(step.op) == "Conv" and _is_depthwise(self.values, step):
+                is_wide = not wide.isdisjoint(roots)
+                behind |= {position} if is_wide else set()
+            elif str(step.op) == "Transpose" or str(step.op) in POINTWISE:
+                is_wide = not wide.isdisjoint(roots)
+            wide.update(step.outputs if is_wide else ())
+        return frozenset(behind)
+
     def _is_narrow(self, step: KernelStep) -> bool:
         """Return whether a step reads a bfloat16 tensor, and constants of the same type."""
         x, *constants = step.args
@@ -313,11 +346,36 @@ class _Rewriting:
             assert given is not None, "biases are constant"
             bias = np.broadcast_to(given.astype(np.float32).reshape(-1), (self._channels(step),))
         args = self._narrow(x), self._add(TensorType(packed.shape, DType.of(packed)), packed)
+        return self._rounding(BfloatStep(step.call, args, step.outputs, bias))
+
+    def _multiplying_matrices(self, step: KernelStep, pair: tuple[Operand, Operand]) -> KernelStep:
+        """Return a product of computed matrices as one of words, with the result of the same type."""
+        numbers = [
+            with_moves(
+                operand,
+                self._narrow(operand.source) if operand.is_stored else operand.source,
+                self.values,
+                self.steps,
+            )
+            for operand in pair
+        ]
+        are_words = pair[0].are_words, pair[1].are_words
+        return self._rounding(PairProduct(step.call, tuple(numbers), step.outputs, are_words))
+
+    def _rounding(self, step: KernelStep) -> KernelStep:
+        """Return a step with sums in float32; add it for a bfloat16 result, and return a rounding."""
         (output,) = step.outputs
         if self.values[output].type.dtype is DType.FLOAT32:
-            return BfloatStep(step.call, args, (output,), bias)
+            return step
         wide = TensorType(self.values[output].type.static_shape, DType.FLOAT32)
         sums = self._add(wide)
-        self.steps.append(BfloatStep(step.call, args, (sums,), bias))
+        self.steps.append(replace(step, outputs=(sums,)))
         given_sums = Var("x", checked_type=wide)
         return KernelStep(flushing_cast(given_sums), (sums,), (output,))
+
+
+def _is_depthwise(values: Sequence[RegionValue], step: KernelStep) -> bool:
+    """Return whether a convolution of a bfloat16 tensor convolves each channel on its own."""
+    x, weight = step.args[:2]
+    shape = values[weight or 0].type.static_shape
+    return values[x or 0].type.dtype is DType.BFLOAT16 and shape[1] == 1 < attribute(step, "group", 1)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
+from typing import TypeAlias
 
 from intarsia.ir import Attrs, TensorType
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.batched_integers import BatchedIntegers, BatchedStep
+from intarsia.native.graph.bfloat_matrices import DeclaredPairs, PairProduct
 from intarsia.native.graph.bfloat_steps import BfloatStep, PlainBfloats
 from intarsia.native.graph.block_steps import BlockStep, PlainBlocks
 from intarsia.native.graph.channel_order import ChannelOrder
@@ -22,6 +24,9 @@ from intarsia.native.graph.step_declaration import StepDeclaration
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, placeholder
 from intarsia.native.te.operators import compute, compute_call_of
+
+NarrowStep: TypeAlias = BatchedStep | BfloatStep | BlockStep | IntegerStep | PairProduct | WordProduct
+"""A step with a declaration of its own."""
 
 
 class SourceForm(Enum):
@@ -105,7 +110,7 @@ def kernel_dag(
     count: Counter[str] = Counter()
     for position, step in enumerate(steps):
         read = [None if arg is None else seen.get(arg, values[arg]) for arg in step.args]
-        if isinstance(step, BatchedStep | BfloatStep | BlockStep | IntegerStep | WordProduct):
+        if isinstance(step, NarrowStep):
             declaration = _declaration(step, step_name(step, count), read, tensors)
             tensors[step.outputs[0]] = declaration.result()
             packed |= {tensor: Source(number) for tensor, number in declaration.numbers.items()}
@@ -130,7 +135,7 @@ def kernel_dag(
 
 
 def _declaration(
-    step: BatchedStep | BfloatStep | BlockStep | IntegerStep | WordProduct,
+    step: NarrowStep,
     name: str,
     read: Sequence[RegionValue | None],
     tensors: Mapping[int, Tensor],
@@ -138,6 +143,8 @@ def _declaration(
     match step:
         case BatchedStep():
             return BatchedIntegers(step, name, read, tensors)
+        case PairProduct():
+            return DeclaredPairs(step, name, read, tensors)
         case BfloatStep():
             return PlainBfloats(step, name, read, tensors)
         case BlockStep():

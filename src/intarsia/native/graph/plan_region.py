@@ -95,7 +95,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     given = with_joined_bytes(with_forward_convolutions(with_row_products(StraightLine.of(function))))
     blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
     integers = with_integer_steps(blocks, lanes, of_bytes, has_dot=isa.has_int8_dot)
-    line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows)
+    line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
     sequence = _empty_sequence(line, isa, chosen, alignment, costs)
     rule_groups = _add_groups(sequence, line, chosen)
     results = sequence.plain_results(line.results)

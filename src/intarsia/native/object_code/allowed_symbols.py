@@ -16,7 +16,7 @@ _C_NAMES: Final = {"round_even": "roundeven", "abs": "fabs"}
 _LIBRARY_MATH: Final = tuple(
     _C_NAMES.get(name, name)
     for name, signature in INTRINSICS.items()
-    if signature.kind not in (Kind.INTEGER, Kind.WORD) and name != "flushed"
+    if signature.kind not in (Kind.INTEGER, Kind.SINGLE, Kind.WORD) and name != "flushed"
 )
 # LLVM writes these calls by itself: `frem`, rounding without SSE 4.1, and what it makes of exp2(int),
 # sin beside cos, and comparisons of minimum and maximum.

@@ -93,7 +93,11 @@ def _between(first: ComputeOp, last: Operation, task: ScheduleTask) -> tuple[Com
             members.add(op)
             waiting += [tensor.op for tensor in op.inputs]
     readers = {reader for op in (first, *members) if op is not last for reader in task.dag.readers[op]}
-    are_rows = all(op.shape in (first.shape, first.shape[:-1]) for op in members)
+    # The last one may have fewer elements, such as words of two numbers each.
+    are_rows = all(
+        op.shape in (first.shape, first.shape[:-1]) or (op is last and op.shape[:-1] == first.shape[:-1])
+        for op in members
+    )
     if not are_rows or not readers <= members or any(map(task.analyzer.is_output, (first, *members))):
         return ()
     return tuple(op for op in task.dag.ops if isinstance(op, ComputeOp) and op in members)
@@ -102,7 +106,7 @@ def _between(first: ComputeOp, last: Operation, task: ScheduleTask) -> tuple[Com
 def tiles_of_block(chain: AttentionChain, task: ScheduleTask) -> int:
     """Return the number of row tiles of a block: as many as fit into the cache and as threads can share."""
     form, tile = chain.result.form, chain.result.tile
-    row_bytes = form.depth * form.op.dtypes[0].numpy.itemsize
+    row_bytes = chain.masked.shape[-1] * chain.masked.dtypes[0].numpy.itemsize
     most = max(1, task.isa.caches.second // _SHARE // (row_bytes * tile.rows))
     tiles = -(-form.rows // tile.rows)
     batch = prod(axis.extent for axis in form.op.axes) // (form.rows * form.columns)

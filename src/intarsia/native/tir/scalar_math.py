@@ -222,6 +222,12 @@ def _dot_of_bfloats(left: np.float64, right: np.float64) -> np.float64:
     return np.float64(upper[0] * upper[1] + lower[0] * lower[1])
 
 
+def _pair_of_bfloats(low: Number, high: Number) -> int:
+    """Return the word of two numbers rounded to bfloat16."""
+    lower, upper = (int(DType.BFLOAT16.numpy.type(value).view(np.uint16)) for value in (low, high))
+    return lower | upper << 16
+
+
 _INTEGER: Final[dict[str, Callable[..., int]]] = {
     "abs": abs,
     "bit_and": operator.and_,
@@ -229,6 +235,7 @@ _INTEGER: Final[dict[str, Callable[..., int]]] = {
     "bit_xor": operator.xor,
     "bit_not": operator.invert,
     "dot_u8s8": _dot_of_bytes,
+    "pair_bf16": _pair_of_bfloats,
     "shift_left": operator.lshift,
     "shift_right": operator.rshift,
 }

@@ -56,3 +56,35 @@ def test_the_instruction_is_used_where_the_machine_has_it(cpu: str, instruction:
     text = emit_llvm(_kernel(16, is_added=True), "kernel", isa).text
     assert instruction in text
     assert ("dpbf16ps" in text) == isa.has_bf16_dot
+
+
+@pytest.mark.parametrize("name", list(x86_sets()))
+def test_pairs_in_all_widths(name: str) -> None:
+    """Numbers that are halfway between two bfloat16 numbers, too large for them, infinite and no number."""
+    special = [1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 3.4e38, -np.inf, np.inf, 0.0, -0.0]
+    for lanes in LANES:
+        numbers = [Buffer(letter, (lanes,), DType.FLOAT32) for letter in "ab"]
+        words, at = Buffer("c", (lanes,), DType.INT32), (LoopVar("i"),)
+        value = Intrinsic("pair_bf16", tuple(Load(number, at) for number in numbers), DType.INT32)
+        function = PrimFunc(
+            (*numbers, words), For(LoopVar("i"), lanes, Store(words, at, value), ForKind.VECTORIZED)
+        )
+        low = np.resize(np.asarray(special, np.float32), lanes)
+        arrays = [low, np.random.default_rng(lanes).standard_normal(lanes).astype(np.float32)]
+        arrays.append(np.zeros(lanes, np.int32))
+        expected = results(function, arrays)
+        found = [array.copy() for array in arrays]
+        compile_kernel(function, x86_sets()[name])(found)
+        np.testing.assert_array_equal(found[-1], expected[-1])
+        halves = np.stack(arrays[:2], 1).astype(DType.BFLOAT16.numpy)
+        np.testing.assert_array_equal(found[-1].view(DType.BFLOAT16.numpy), halves.reshape(-1))
+        unordered = _numbers_of_nan(function, name, lanes)
+        assert np.isnan(unordered).all()
+
+
+def _numbers_of_nan(function: PrimFunc, name: str, lanes: int) -> Array:
+    """The numbers of words of NaN."""
+    found = [np.full(lanes, np.nan, np.float32)] * 2 + [np.zeros(lanes, np.int32)]
+    compile_kernel(function, x86_sets()[name])(found)
+    numbers: Array = found[-1].view(DType.BFLOAT16.numpy).astype(np.float32)
+    return numbers

@@ -66,7 +66,10 @@ def _memory(plan: RegionPlan, inputs: Sequence[Array]) -> tuple[Mapping[int, Arr
 
 
 def _of_shape(plan: RegionPlan, memory: Mapping[int, Array], number: int) -> Array:
-    return memory[plan.root(number)].reshape(plan.values[number].stored_shape)
+    value = plan.values[number]
+    # A view may show words of several numbers.
+    elements = memory[plan.root(number)].reshape(-1).view(value.type.dtype.numpy)
+    return elements.reshape(value.stored_shape)
 
 
 def _compiled(dag: ComputeDAG, isa: Isa) -> NativeFunction:

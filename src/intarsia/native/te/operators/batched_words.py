@@ -54,8 +54,8 @@ def batched_product(
     k = reduce_axis(packed.shape[-2], "rk")
 
     def element(*i: Expression) -> Reduction:
-        word = words[(*_of(words, i[:-2], 2), i[-2], k.expression)]
-        return functions.sum(dot(word, packed[(*_of(packed, i[:-2], 2), k.expression, i[-1])]), k)
+        word = words[(*leading_indices(words, i[:-2], 2), i[-2], k.expression)]
+        return functions.sum(dot(word, packed[(*leading_indices(packed, i[:-2], 2), k.expression, i[-1])]), k)
 
     sums = compute(shape, element, f"{name}.sum")
     first, second = zeros
@@ -68,9 +68,9 @@ def batched_product(
     def finished(*i: Expression) -> Expression:
         total = sums[i]
         if of_columns is not None:
-            total = total - of_columns[(*_of(of_columns, i[:-2], 1), i[-1])] * first
+            total = total - of_columns[(*leading_indices(of_columns, i[:-2], 1), i[-1])] * first
         if of_rows is not None:
-            total = total - of_rows[(*_of(of_rows, i[:-2], 1), i[-2])] * second
+            total = total - of_rows[(*leading_indices(of_rows, i[:-2], 1), i[-2])] * second
         if of_columns is not None and of_rows is not None:
             both = first * second if isinstance(first, Expression) else second * first
             total = total + both * depth
@@ -79,7 +79,7 @@ def batched_product(
     return compute(shape, finished, name)
 
 
-def _of(x: Tensor, leading: Sequence[Expression], rank: int) -> tuple[Expression | int, ...]:
+def leading_indices(x: Tensor, leading: Sequence[Expression], rank: int) -> tuple[Expression | int, ...]:
     """Return the leading indices of the matrix of a tensor that broadcast indices belong to."""
     count = len(x.shape) - rank
     shared = leading[len(leading) - count :]
