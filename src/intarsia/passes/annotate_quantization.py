@@ -42,11 +42,12 @@ _QUANTISED: Final = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"})
 class AnnotateQuantization(ModulePass, opt_level=0, required=("InferType",)):
     """Marks the values of @main that a quantised program rounds to 8 bits.
 
-    Convolutions, Gemm and MatMul with constant weights are computed in integers: their input is marked as
-    uint8 with one scale, their weights as int8 with a scale for each output channel. Operators of `operators`
-    between them are computed in integers as well, where all that they read and all that reads them is; their
-    inputs are marked. Activations and added constants belong to the operator before them. A mark stands
-    before operators that only move elements, such as MaxPool and Reshape, which then move integers.
+    Convolutions, Gemm and MatMul with constant weights are computed in integers, and transposed convolutions
+    of one group: their input is marked as uint8 with one scale, their weights as int8 with a scale for each
+    output channel. Operators of `operators` between them are computed in integers as well, where all that
+    they read and all that reads them is; their inputs are marked. Activations and added constants belong to
+    the operator before them. A mark stands before operators that only move elements, such as MaxPool and
+    Reshape, which then move integers.
 
     A marked value that an integer operator computes replaces that value everywhere but in the results, so
     that no float32 copy of it is needed. Other values are replaced only where integer operators read them: a
@@ -120,7 +121,8 @@ def _obstacle(call: Call) -> str:
     """Return why a product is no layer that can be quantised."""
     if len(call.args) > 1 and not isinstance(call.args[1], Constant):
         return "its weights are no constant"
-    return f"only Conv, Gemm and MatMul of float32 with plain attributes are, unlike this {call.op}"
+    layers = "Conv, ConvTranspose, Gemm and MatMul of float32 with plain attributes"
+    return f"only {layers} are, unlike this {call.op}"
 
 
 def _is_quantised(node: Expr) -> bool:

@@ -12,7 +12,7 @@ from tests.quantised_programs import marks, program, residual_network, weights
 from intarsia.ir import Call, Constant, DType, If, IRModule, Op, TensorType, Var, structural_equal
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.op import call
+from intarsia.op import call, verify
 from intarsia.passes import AnnotateQuantization, FoldConstant
 from intarsia.support.errors import UsageError
 
@@ -64,6 +64,19 @@ def test_moves_are_behind_the_mark_of_what_an_integer_operator_computes() -> Non
     body = call("Conv", call("MaxPool", conv, kernel_shape=(2, 2)), weights(4, 4, 1, 1))
     after = checked(AnnotateQuantization(), program(body))
     assert marked_operators(after) == ["Constant", "Constant", "Conv", "Var"]
+
+
+@pytest.mark.parametrize(
+    ("attrs", "is_marked"), [({}, True), ({"group": 2}, False), ({"auto_pad": "SAME_UPPER"}, False)]
+)
+def test_a_transposed_convolution_of_one_group_is_a_layer(attrs: dict[str, Any], is_marked: bool) -> None:
+    # onnx.reference fails on groups, so the program is not run.
+    mod = program(call("ConvTranspose", image(1, 4, 6, 6), weights(4, 3, 2, 2), strides=(2, 2), **attrs))
+    after = AnnotateQuantization()(mod)
+    verify(after)
+    assert marked_operators(after) == (["Constant", "Var"] if is_marked else [])
+    axes = {mark.attrs["dtype"]: mark.attrs["axis"] for mark in marks(after)}
+    assert axes == ({"uint8": -1, "int8": 1} if is_marked else {}), "weights are (C, M, taps)"
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

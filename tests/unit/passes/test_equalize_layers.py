@@ -70,6 +70,18 @@ def test_a_depthwise_layer_between_takes_part_in_both_pairs() -> None:
         assert np.abs(np.log2(before / behind)).max() <= 1.0 + 1e-6
 
 
+def test_a_transposed_convolution_between_convolutions() -> None:
+    first = call("Relu", call("Conv", image(1, 4, 6, 6), uneven(8, 4, 1, 1)))
+    enlarged = call("ConvTranspose", first, uneven(8, 6, 2, 2, axis=1, seed=1), weights(6), strides=(2, 2))
+    after = same_bits(program(call("Conv", call("Relu", enlarged), uneven(3, 6, 1, 1, axis=1, seed=2))))
+    layers = heavy_layers(top_level(after["main"].body))
+    sizes = [np.abs(layer.weight.data) for layer in layers]
+    for number in (0, 1):
+        before = output_ranges(layers[number], sizes[number])
+        behind = input_ranges(layers[number + 1], sizes[number + 1])
+        assert np.abs(np.log2(before / behind)).max() <= 1.0 + 1e-6
+
+
 def test_a_classifier_behind_a_pool_and_two_readers() -> None:
     x = image(2, 4, 6, 6)
     pooled = call("GlobalAveragePool", call("Relu", call("Conv", x, uneven(8, 4, 3, 3), weights(8))))

@@ -230,7 +230,7 @@ def _absorbing(node: Expr, axis: int, users: Mapping[Expr, Sequence[Position]]) 
         return None
     layer, name, rank = layer_of(node), _name(node), len(_shape(node) or ())
     if layer is not None:
-        of_layer = 1 - rank if layer.operator == "Conv" else -1
+        of_layer = 1 - rank if layer.is_convolution else -1
         has_bias = len(node.args) > 2 and not _is_absent(node.args[2])
         if axis != of_layer or (has_bias and not isinstance(node.args[2], Constant)):
             return None

@@ -14,6 +14,8 @@ from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE
 _MATRIX: Final = 2
 """Rank of the weights of Gemm and MatMul that are quantised."""
 
+_CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeavyLayer:
@@ -33,9 +35,14 @@ class HeavyLayer:
 
     @property
     def operator(self) -> str:
-        """Name of the operator: Conv, Gemm or MatMul."""
+        """Name of the operator: Conv, ConvTranspose, Gemm or MatMul."""
         assert isinstance(self.call.op, Op)
         return self.call.op.name
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether it is a convolution, transposed or not, whose channels stand along axis 1."""
+        return self.operator in _CONVOLUTIONS
 
     @property
     def bias(self) -> Constant | None:
@@ -51,15 +58,14 @@ class HeavyLayer:
     def input_axis(self) -> int:
         """Axis of the input that counts input channels, negative."""
         rank = self.weight.data.ndim
-        return 1 - rank if self.operator == "Conv" else -1
+        return 1 - rank if self.is_convolution else -1
 
     @property
     def input_channels(self) -> int:
         """Number of input channels, of all groups."""
         group = self.call.attrs.get("group", 1)
         assert isinstance(group, int)
-        channels = int(self.weight.data.shape[1 - self.weight_axis])
-        return channels * group if self.operator == "Conv" else channels
+        return int(self.weight.data.shape[1 - self.weight_axis]) * group
 
     @property
     def name(self) -> str:
@@ -104,9 +110,13 @@ def _heavy_layer(node: Expr, number: int, dtypes: Collection[DType]) -> HeavyLay
         return None
     if isinstance(annotated_value(node.args[0]), Constant | If) or not _is_of(node.args[0], dtypes):
         return None
+    has_pads = node.attrs.get("auto_pad", "NOTSET") in ("", "NOTSET")
     match node.op.name:
-        case "Conv" if node.attrs.get("auto_pad", "NOTSET") in ("", "NOTSET"):
+        case "Conv" if has_pads:
             return HeavyLayer(number, node, weight, 0)
+        # With groups, one index along the axis of the weights stands for a channel of each group.
+        case "ConvTranspose" if has_pads and node.attrs.get("group", 1) == 1:
+            return HeavyLayer(number, node, weight, 1)
         case "MatMul" if weight.data.ndim == _MATRIX:
             return HeavyLayer(number, node, weight, 1)
         case "Gemm" if _is_plain(node):

@@ -61,6 +61,12 @@ def weight_error(layer: HeavyLayer, scale: Array, mean: Array) -> Array:
     weight, axis = layer.weight.data, layer.weight_axis
     rounded = quantised_weight(weight, scale, axis) * along_axis(scale, axis, weight.ndim)
     error = (rounded - weight).astype(np.float64)
+    if layer.operator == "ConvTranspose":
+        # Each result sums the taps of one phase, of which there are as many as the product of the strides.
+        strides = layer.call.attrs.get("strides", (1,))
+        assert isinstance(strides, tuple)
+        by_phase = error.reshape(*error.shape[:2], -1).sum(axis=-1) / np.prod(strides)
+        return np.asarray(by_phase.T @ mean, np.float32)
     if layer.operator != "Conv":
         return np.asarray((error if axis == 0 else error.T) @ mean, np.float32)
     group = layer.call.attrs.get("group", 1)

@@ -19,7 +19,7 @@ def input_factor(layer: HeavyLayer, factor: Array) -> Array:
     """
     rank = layer.weight.data.ndim
     if layer.operator != "Conv":
-        return factor[:, np.newaxis] if layer.weight_axis == 1 else factor[np.newaxis]
+        return factor.reshape(tuple(-1 if axis == 1 - layer.weight_axis else 1 for axis in range(rank)))
     by_group = factor.reshape(_groups(layer), -1)
     by_filter = np.repeat(by_group, layer.weight.data.shape[0] // len(by_group), axis=0)
     return by_filter.reshape(*by_filter.shape, *(1,) * (rank - 2))
@@ -39,7 +39,8 @@ def input_ranges(layer: HeavyLayer, magnitudes: Array) -> Array:
         magnitudes: Magnitudes in the shape of its weights.
     """
     if layer.operator != "Conv":
-        return np.asarray(magnitudes.max(axis=layer.weight_axis))
+        others = tuple(axis for axis in range(magnitudes.ndim) if axis != 1 - layer.weight_axis)
+        return np.asarray(magnitudes.max(axis=others))
     filters, channels = magnitudes.shape[:2]
     by_group = magnitudes.reshape(_groups(layer), filters // _groups(layer), channels, -1)
     return np.asarray(by_group.max(axis=(1, 3)).reshape(-1))

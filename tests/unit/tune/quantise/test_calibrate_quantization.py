@@ -123,6 +123,33 @@ def test_correcting_the_bias_removes_the_mean_error() -> None:
     assert errors[1] < 0.3 * errors[0]
 
 
+@pytest.mark.parametrize(("taps", "stride", "begin"), [(2, 2, 0), (4, 2, 1), (3, 1, 1), (2, 3, 0)])
+def test_a_transposed_convolution_in_integers(taps: int, stride: int, begin: int) -> None:
+    """Its scales belong to the second axis of its weights; its bias is corrected by the taps of a phase."""
+    rng = np.random.default_rng(taps)
+    weight = Constant((rng.standard_normal((64, 5, taps, taps)) * 0.1).astype(np.float32))
+    weight.data[0] = 3.0  # one large weight for each output channel: the others get few steps
+    weight.data[:, 1] *= 30
+    window = {"strides": (stride,) * 2, "pads": (begin,) * 4}
+    mod = program(call("ConvTranspose", image(1, 64, 9, 9), weight, weights(5), **window))
+    (name,) = (param.name for param in mod["main"].params)
+    inputs = [{name: (rng.standard_normal((1, 64, 9, 9)) * 0.1 + 1).astype(np.float32)} for _ in range(3)]
+    annotated = AnnotateQuantization()(mod)
+    calibrated = CalibrateQuantization(record=calibration_record(annotated, inputs))(annotated)
+    errors = []
+    for corrects in (False, True):
+        after = RealizeQuantization(corrects_bias=corrects)(calibrated)
+        verify(after)
+        pairs = [(results(mod, item), results(after, item)) for item in inputs]
+        for channel in range(5):
+            left, right = (np.stack(parts)[:, :, channel] for parts in zip(*pairs, strict=True))
+            assert signal_to_noise(left, right) > LEAST_RATIO, "a channel has a scale of its own"
+        inner = np.concatenate([expected - actual for expected, actual in pairs])[:, :, 3:-3, 3:-3]
+        errors.append(float(np.abs(inner.mean(axis=(0, 2, 3))).max()))
+    # With a stride above the taps some results are the bias alone, which then is corrected as well.
+    assert errors[1] < (0.3 if taps >= stride else 1.0) * errors[0]
+
+
 def test_a_bias_that_would_overflow_gets_larger_steps() -> None:
     weight = Constant(np.array([[1e-7, 1.0]], np.float32))
     mod = program(call("Gemm", image(2, 1), weight, Constant(np.array([50.0, 1.0], np.float32))))
