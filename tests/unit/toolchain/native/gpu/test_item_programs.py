@@ -127,7 +127,7 @@ def test_clones_and_profiles_run_any_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_clones_run_in_threads_beside_each_other(seed: int) -> None:
-    """All of them use the stream of one GPU, with recordings, growing arenas, and memory that is given back."""
+    """All of them use the stream of one GPU, with recordings, growing arenas, and memory given back."""
     numbers = (3, 3, 3, 70, 3, 70, 70)
     mod = InferType()(
         parse_module("def @main(%x: Tensor[(n, 9), float32]) { Relu(Softmax(Tanh(%x), axis=-1)) }")
