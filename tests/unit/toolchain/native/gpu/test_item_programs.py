@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,35 @@ def test_clones_and_profiles_run_any_number(tmp_path: Path) -> None:
             check(other, reference, 5)
     rows = [row for row in exe.profile(*inputs_of(exe, 3), repeats=2).rows if row.kernel.nodes]
     assert len(rows) == 3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_clones_run_in_threads_beside_each_other(seed: int) -> None:
+    """All of them use the stream of one GPU, with recordings, growing arenas, and memory given back."""
+    numbers = (3, 3, 3, 70, 3, 70, 70)
+    mod = InferType()(
+        parse_module("def @main(%x: Tensor[(n, 9), float32]) { Relu(Softmax(Tanh(%x), axis=-1)) }")
+    )
+    with (
+        machine_with_gpus(seed=seed),
+        ia.build(mod, TARGET) as exe,
+        ia.build(mod, "reference") as reference,
+    ):
+        clones = exe.clones(3)
+        given = [[inputs_of(exe, items, at) for items in numbers] for at in range(len(clones))]
+        right = [[listed(reference(*arrays)) for arrays in calls] for calls in given]
+
+        def run(at: int) -> list[list[Array]]:
+            return [listed(clones[at](*arrays)) for arrays in given[at]]
+
+        with ThreadPoolExecutor(len(clones)) as threads:
+            results = list(threads.map(run, range(len(clones))))
+        for clone in clones:
+            clone.close()
+    for calls, expected in zip(results, right, strict=True):
+        for result, arrays in zip(calls, expected, strict=True):
+            for array, other in zip(result, arrays, strict=True):
+                np.testing.assert_allclose(array, other, rtol=1e-4, atol=1e-5)
 
 
 def test_parameters_with_different_numbers_are_refused() -> None:
