@@ -41,7 +41,7 @@ def chunk_bounds(extent: int, chunks: int) -> list[tuple[int, int]]:
 
     The longer chunks are spread evenly, so that ranges of as many chunks have as many iterations.
     """
-    return list(pairwise(number * extent // chunks for number in range(chunks + 1)))
+    return list(pairwise(-(-number * extent // chunks) for number in range(chunks + 1)))
 
 
 def run_loop(

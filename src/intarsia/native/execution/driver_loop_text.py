@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 # The chunks of a loop are divided evenly among lanes, in order, so that a lane has the same part of each
-# loop of as many iterations, and reads in its cache what it wrote. Where there are fewer chunks than lanes,
-# lane 0 has one, since it is the caller, which is awake; `first_chunk` rounds up for that.
+# loop of as many iterations, and reads in its cache what it wrote; iterations among chunks as well. Lane 0
+# is the caller, which begins first: `first_of_part` rounds up, so that it has the larger half.
 #
 # A lane takes its chunks from the front in loops of odd number and from the back in others: what it wrote
 # last, which is still in its cache, is read first. Others take chunks from the opposite end.
@@ -22,11 +22,11 @@ from typing import Final
 # a chunk may read the fields of the loop: with plain loads, which the compare-and-swap orders. 2^48 loops of
 # a microsecond take nine years, so the number of a loop does not come again.
 CLAIM_TEXT: Final = """
-define internal i64 @first_chunk(i64 %lane, i64 %chunks, i64 %lanes) nounwind {
-  %product = mul i64 %lane, %chunks
-  %sum = add i64 %product, %lanes
+define internal i64 @first_of_part(i64 %part, i64 %count, i64 %parts) nounwind {
+  %product = mul i64 %part, %count
+  %sum = add i64 %product, %parts
   %less = sub i64 %sum, 1
-  %first = udiv i64 %less, %lanes
+  %first = udiv i64 %less, %parts
   ret i64 %first
 }
 
@@ -37,8 +37,8 @@ entry:
   %is_odd = trunc i64 %number to i1
   %is_front = xor i1 %is_other, %is_odd
   %lane_behind = add i64 %lane, 1
-  %begin = call i64 @first_chunk(i64 %lane, i64 %chunks, i64 %lanes)
-  %end = call i64 @first_chunk(i64 %lane_behind, i64 %chunks, i64 %lanes)
+  %begin = call i64 @first_of_part(i64 %lane, i64 %chunks, i64 %lanes)
+  %end = call i64 @first_of_part(i64 %lane_behind, i64 %chunks, i64 %lanes)
   %size = sub i64 %end, %begin
   %distance = mul i64 %lane, ${ticket_bytes}
   %offset = add i64 %distance, ${tickets}
@@ -114,10 +114,9 @@ define internal void @run_chunk(ptr %pool, i64 %chunk, i64 %lane) nounwind {
   %stride = load i64, ptr %stride_at
   %extent = load i64, ptr %extent_at
   %chunks = load i64, ptr %chunks_at
-  %before = mul i64 %chunk, %extent
-  %through = add i64 %before, %extent
-  %begin = udiv i64 %before, %chunks
-  %end = udiv i64 %through, %chunks
+  %chunk_behind = add i64 %chunk, 1
+  %begin = call i64 @first_of_part(i64 %chunk, i64 %extent, i64 %chunks)
+  %end = call i64 @first_of_part(i64 %chunk_behind, i64 %extent, i64 %chunks)
   %offset = mul i64 %lane, %stride
   %own_scratch = getelementptr i8, ptr %scratch, i64 %offset
   call void %body(ptr %closure, i64 %begin, i64 %end, ptr %own_scratch)

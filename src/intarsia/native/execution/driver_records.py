@@ -54,7 +54,7 @@ class PoolRecord(ctypes.Structure):
 
     loop: The last loop that began: its number, from 1, in the upper 48 bits, the number of its chunks in the
         lower 16.
-    body .. chunks: The loop: chunk i of n begins at iteration i * extent / n.
+    body .. chunks: The loop: chunk i of n begins at iteration i * extent / n, rounded up.
     done: Number of chunks that workers have finished. is_joining: whether the caller sleeps until it changes.
     signal: Counter that changes when sleeping workers must check again. sleepers: number of sleeping workers.
         runs: number of regions that run now.
