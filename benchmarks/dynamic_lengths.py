@@ -1,7 +1,8 @@
 """One artifact for texts of every length against dynamic engines, and against native for each length.
 
 Models are transformers of the zoo, in which the length became a dimension of any size: shapes have -1 in its
-stead, and what depends on it is cut out of tables for the most positions. Engines run the dynamic model.
+stead, and what depends on it is cut out of tables for the most positions. t5 is the encoder of T5-small.
+Engines run the dynamic model; on one thread OpenVINO is compiled for each length.
 
 With several texts, their number is a dimension of any size as well. The decoders gpt2_past and llama_past
 read one more token of each text; lengths are those of the past.
@@ -29,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from benchmarks.dynamic_batches import Contender, answer_turns
+from benchmarks.t5_model import t5_encoder
 from onnx import numpy_helper
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 
 LENGTHS: Final = (1, 7, 16, 33, 64, 100, 128, 200, 384, 512)
 CONTENDERS: Final = ("native", "native static", "onnxruntime", "openvino")
+ON_ONE_THREAD: Final = ("native", "native static", "onnxruntime", "openvino static")
+"""Contenders on one thread, where OpenVINO is compiled for each length.
+
+Its sizes at run time are unsafe there (`toolchain/openvino/model.py`).
+"""
 _BUILT: Final = 89
 """Length that the zoo's models are built with; no other dimension has it."""
 Array = npt.NDArray[Any]
@@ -45,7 +52,7 @@ TEXTS: Final = "texts"
 """Name of the dimension that counts texts."""
 PAST: Final = "_past"
 """End of the names of decoders that read one token with a past."""
-MODELS: Final = ("bert", "gpt2", "gpt2_past", "llama_past")
+MODELS: Final = ("bert", "gpt2", "t5", "gpt2_past", "llama_past")
 
 
 def main() -> None:
@@ -79,6 +86,8 @@ def model_of(name: str, layers: int, texts: int) -> onnx.ModelProto:
     from examples.decoder_size import SIZES
 
     family = name.removesuffix(PAST)
+    if name == "t5":
+        return t5_encoder(layers, LENGTH, TEXTS if texts > 1 else 1)
     if family == name:
         return transformer(name, layers, texts)
     return write_decoder(dataclasses.replace(SIZES[family], layers=layers))
@@ -192,8 +201,9 @@ def report(model: str, path: Path, arguments: argparse.Namespace) -> None:
     command = [sys.executable, "-m", "benchmarks.dynamic_lengths"]
     facts = ["--threads", str(arguments.threads), "--lengths", *map(str, arguments.lengths)]
     facts += ["--texts", str(arguments.texts)]
-    contenders = {name: Contender([*command, "--serve", name, str(path), *facts]) for name in CONTENDERS}
-    able = [name for name in CONTENDERS if contenders[name].is_ready]
+    names = CONTENDERS if arguments.threads > 1 else ON_ONE_THREAD
+    contenders = {name: Contender([*command, "--serve", name, str(path), *facts]) for name in names}
+    able = [name for name in names if contenders[name].is_ready]
     print(f"\n{model}, {arguments.threads} threads: time of the other / native with one kernel")
     print(f"{'length':>8}        native      first call  " + "  ".join(f"{name:>14}" for name in able[1:]))
     ratios: dict[str, list[float]] = {name: [] for name in able[1:]}
