@@ -57,7 +57,7 @@ class Layer:
     """A layer whose input and result have one shape.
 
     Attributes:
-        operator: Conv or MatMul.
+        operator: Conv, MatMul, or Attention of queries that are keys and values as well.
         shape: Shape of the input and of the result.
         taps: Extent of the window of a convolution.
     """
@@ -75,7 +75,7 @@ class Layer:
     @property
     def weight_shape(self) -> tuple[int, ...]:
         """Shape of the weights."""
-        if self.operator == "MatMul":
+        if self.operator != "Conv":
             return self.shape[-1], self.shape[-1]
         return self.shape[1], self.shape[1], self.taps, self.taps
 
@@ -83,6 +83,8 @@ class Layer:
     def operations(self) -> float:
         """Multiplications and additions of all repeats."""
         summed = self.shape[-1] if self.operator == "MatMul" else math.prod(self.weight_shape[1:])
+        if self.operator == "Attention":
+            summed = 2 * self.shape[-2]
         return 2.0 * REPEATS * math.prod(self.shape) * summed
 
     def model(self) -> onnx.ModelProto:
@@ -90,6 +92,10 @@ class Layer:
         random, last = np.random.default_rng(0), "x"
         nodes, held = [], []
         for number in range(REPEATS):
+            if self.operator == "Attention":
+                nodes += _attention(last, number)
+                last = f"r{number}"
+                continue
             summed = self.shape[-1] if self.operator == "MatMul" else math.prod(self.weight_shape[1:])
             weight = random.standard_normal(self.weight_shape) * math.sqrt(2 / summed)
             held.append(numpy_helper.from_array(weight.astype(np.float32), f"w{number}"))
@@ -102,11 +108,24 @@ class Layer:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
 
 
+def _attention(last: str, number: int) -> list[onnx.NodeProto]:
+    """Return softmax(x * xT) * x, which is of the same size as x, and a Relu."""
+    names = [f"{letter}{number}" for letter in "tspy"]
+    return [
+        helper.make_node("Transpose", [last], [names[0]], perm=[0, 2, 1]),
+        helper.make_node("MatMul", [last, names[0]], [names[1]]),
+        helper.make_node("Softmax", [names[1]], [names[2]], axis=-1),
+        helper.make_node("MatMul", [names[2], last], [names[3]]),
+        helper.make_node("Relu", [names[3]], [f"r{number}"]),
+    ]
+
+
 LAYERS = (
     *(Layer("Conv", (1, *sizes)) for sizes in ((64, 56, 56), (128, 28, 28), (256, 14, 14), (512, 7, 7))),
     *(Layer("Conv", (1, *sizes), 3) for sizes in ((64, 56, 56), (128, 28, 28), (256, 14, 14), (512, 7, 7))),
     Layer("Conv", (1, 96, 35, 35), 3),
     *(Layer("MatMul", sizes) for sizes in ((128, 768), (197, 768), (512, 512), (64, 1024), (1, 2048))),
+    *(Layer("Attention", sizes) for sizes in ((12, 128, 64), (12, 197, 64), (8, 256, 32), (6, 77, 80))),
 )
 """Layers of common networks; 96 x 35 x 35, 7 x 7 and 197 rows divide no tile."""
 

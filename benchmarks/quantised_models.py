@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,18 @@ def _from_zoo(name: str) -> tuple[onnx.ModelProto, dict[str, Array]]:
         quant_pre_process(str(before), str(ready), skip_symbolic_shape=True)
         kinds = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
         form = {"quant_format": QuantFormat.QDQ, "per_channel": True}
-        quantize_static(str(ready), str(after), Reader(batches[1:]), **kinds, **form)
+        left = {"nodes_to_exclude": _readers_of_shared_tables(onnx.load(ready))}
+        quantize_static(str(ready), str(after), Reader(batches[1:]), **kinds, **form, **left)
         return onnx.load(after), batches[0]
+
+
+def _readers_of_shared_tables(model: onnx.ModelProto) -> list[str]:
+    """Return the names of Gather nodes whose table another node multiplies by.
+
+    ONNX Runtime quantises what they give by the scales of the table's rows, which no engine takes.
+    """
+    reads = Counter(name for node in model.graph.node for name in node.input)
+    return [node.name for node in model.graph.node if node.op_type == "Gather" and reads[node.input[0]] > 1]
 
 
 def _engines(model: onnx.ModelProto, inputs: Mapping[str, Array], threads: int) -> dict[str, Run]:
