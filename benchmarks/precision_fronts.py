@@ -42,7 +42,8 @@ from intarsia.tune.quantise.layer_choice import LayerSearch, greedy_layers
 from intarsia.tune.quantise.layer_errors import layer_errors
 from intarsia.tune.quantise.layer_times import precision_problem
 from intarsia.tune.quantise.layer_types import LayerTypes
-from intarsia.tune.quantise.output_error import OutputError, Outputs, measure_error
+from intarsia.tune.quantise.metrics import Outputs
+from intarsia.tune.quantise.output_error import OutputError, measure_error
 from intarsia.tune.quantise.program_runner import running_program
 from intarsia.tune.quantise.program_times import program_times
 from intarsia.tune.quantise.quantised import in_integers, simplified_program

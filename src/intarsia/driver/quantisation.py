@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy.typing as npt
 
 from intarsia.driver.baselines import NARROW_OPTIONS, engines, has_bfloat16, whole_name
+from intarsia.driver.error_budget import CalibrationArgument, ErrorBudget
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.passes import AnnotateQuantization
-from intarsia.support.errors import IntarsiaError, UsageError
+from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
 from intarsia.transform import Pass
 from intarsia.tune.contest.entrant import Entrant
@@ -28,7 +28,8 @@ from intarsia.tune.quantise.layer_choice import LayerSearch
 from intarsia.tune.quantise.layer_errors import layer_errors
 from intarsia.tune.quantise.layer_times import precision_problem
 from intarsia.tune.quantise.layer_types import ALL, ALL_INT8, LayerTypes
-from intarsia.tune.quantise.output_error import Metric, OutputError, Outputs, measure_error, metric_of
+from intarsia.tune.quantise.metrics import Outputs
+from intarsia.tune.quantise.output_error import OutputError, measure_error
 from intarsia.tune.quantise.program_runner import running_program
 from intarsia.tune.quantise.program_times import program_times
 from intarsia.tune.quantise.quantised import in_integers, simplified_program
@@ -36,9 +37,6 @@ from intarsia.tune.quantise.rewrites import Rewrites, possible_rewrites
 from intarsia.tune.tuned_candidate import tuned_candidate
 
 Array = npt.NDArray[Any]
-CalibrationArgument: TypeAlias = str | PathLike[str] | Mapping[str, Array]
-"""FILE.npz or a folder of such files, arrays by input name, or "random"."""
-
 RANDOM: Final = "random"
 _RANDOM_SETS: Final = 8
 _FRONT: Final = (2.0, 4.0, 8.0)
@@ -62,40 +60,6 @@ _METHODS: Final = ("minmax", "mse")
 _WORTH: Final = 0.95
 """Ratio of errors with and without a rewrite below which it is used: less is chance of the inputs."""
 
-_ENGINES_DIFFER: Final = 1.5
-"""Factor of the measured error for the bound of a program that was accepted by its metric.
-
-Right integer programs differ by steps of rounding, so that no two engines have the same error."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorBudget:
-    """How much worse than float32 a program may be.
-
-    Attributes:
-        tolerance: Largest error, as a fraction of the norm of an output; None for no limit but `max_drop`.
-        max_drop: Largest drop of the metric; None for none.
-        metric: The metric: "top-1", "cosine", or a function.
-    """
-
-    tolerance: float | None
-    max_drop: float | None
-    metric: str | Metric = "top-1"
-
-    @property
-    def measured_metric(self) -> Metric | None:
-        """The metric, if it limits anything."""
-        return None if self.max_drop is None else metric_of(self.metric)
-
-    def allows(self, error: OutputError) -> bool:
-        """Whether a program with this error may be chosen."""
-        fits = self.tolerance is None or error.relative <= self.tolerance
-        return fits and (self.max_drop is None or error.drop <= self.max_drop)
-
-    def bound(self, error: OutputError) -> float:
-        """Return the error bound of a program that was accepted with this error."""
-        return self.tolerance if self.tolerance is not None else max(1e-6, _ENGINES_DIFFER * error.relative)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantisation:
@@ -110,33 +74,6 @@ class Quantisation:
     passes: tuple[Pass, ...] = ()
     inputs: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-def check_quantisation(
-    calibration: CalibrationArgument | None, tolerance: float | None, max_drop: float | None, *, exact: bool
-) -> None:
-    """Check the options of quantisation.
-
-    Raises:
-        UsageError: There are calibration inputs without a budget of errors, a budget without them, or exact
-            results are required.
-    """
-    if max_drop is not None and not max_drop >= 0:
-        raise UsageError(f"the largest drop is {max_drop}, expected 0 or more")
-    if calibration is None:
-        if max_drop is not None:
-            raise UsageError(
-                "a largest drop of a metric is given, but no inputs to measure it on",
-                help="give calibration inputs: --calibration FILE.npz",
-            )
-        return
-    if exact:
-        raise UsageError("exact results are required, but calibration is for narrower types")
-    if tolerance is None and max_drop is None:
-        raise UsageError(
-            "calibration inputs are given, but not how large errors may be",
-            help="give --tolerance 0.05 for errors of 5 % of an output, or --max-drop 0.01 for 1 % accuracy",
-        )
 
 
 def prepare_quantisation(
@@ -180,8 +117,10 @@ def prepare_quantisation(
     if annotated is simplified:
         note("nothing to quantise: the model has no convolution or product with constant weights")
         return Quantisation((), held_back.inputs[0], tuple(notes))
-    calibrated = _calibrate(simplified, used)
     expected = _results(simplified, held_back)
+    if budget.measured_metric is not None:  # a metric that does not fit the outputs is found at once
+        budget.measured_metric(expected[0], expected[0], held_back.labels[0] if held_back.labels else None)
+    calibrated = _calibrate(simplified, used)
 
     def measure(layers: LayerTypes) -> OutputError:
         with running_program(calibrated.in_integers(layers)) as run:

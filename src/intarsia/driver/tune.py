@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from intarsia.driver.dynamic_mode import DynamicMode
+    from intarsia.driver.error_budget import CalibrationArgument
     from intarsia.driver.progress import Progress
-    from intarsia.driver.quantisation import CalibrationArgument
     from intarsia.driver.result import TuneResult
     from intarsia.driver.stream_search.objective import Objective
     from intarsia.ir import IRModule
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from intarsia.measure.sizes.dim_sizes import SizesArgument
     from intarsia.target import Target
     from intarsia.transform import Pass
-    from intarsia.tune.quantise.output_error import Metric
+    from intarsia.tune.quantise.metrics import Metric
 
 
 @opens_database
@@ -102,7 +102,7 @@ def tune(
         cluster: Address of a Dask scheduler with workers that measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether different toolchains may run parts of the model.
         exact: Whether sums must be computed directly, without algorithms such as Winograd's.
-        tolerance: Largest allowed error of an output, as a fraction of its largest value, in place of
+        tolerance: Largest allowed error of an output (RMS), as a fraction of its RMS, in place of
             the rounding error bound; narrower types and less accurate algorithms then take part.
         calibration: Input sets to quantise by: FILE.npz or a folder of such files, arrays by input name, each
             with one axis more in front, or "random". Programs in 8-bit integers then take part. Scales are

@@ -10,16 +10,16 @@ from typing import Any, Final
 from intarsia.driver.accuracy import Accuracy
 from intarsia.driver.budget import parse_budget
 from intarsia.driver.dynamic_mode import DynamicMode, read_dynamic
+from intarsia.driver.error_budget import CalibrationArgument, ErrorBudget, check_quantisation
 from intarsia.driver.plans import refuse_choices
 from intarsia.driver.progress import Progress
-from intarsia.driver.quantisation import CalibrationArgument, ErrorBudget, check_quantisation
 from intarsia.driver.stream_search.objective import LoadOptions, Objective
 from intarsia.driver.tuning_history import refuse_searches
 from intarsia.measure.sizes.dim_sizes import SizesArgument
 from intarsia.support.callbacks import never, silent
 from intarsia.target import Target
 from intarsia.transform import Pass
-from intarsia.tune.quantise.output_error import Metric
+from intarsia.tune.quantise.metrics import Metric
 
 STREAM_SHARE: Final = 0.3
 """Share of the budget for measurements under load, if the objective needs them."""
@@ -104,7 +104,7 @@ class TuneOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dynamic", self.mode)
-        check_quantisation(self.calibration, self.tolerance, self.max_drop, exact=self.exact)
+        check_quantisation(self.calibration, self.tolerance, self.max_drop, self.metric, exact=self.exact)
         searches = self.schedules or None, self.schedule_trials
         if self.seconds == 0:
             refuse_searches(self.plan, trials=self.trials, schedules=searches[0], schedule_trials=searches[1])

@@ -13,13 +13,8 @@ from tests.quantised_programs import program, residual_network, weights
 
 import intarsia as ia
 from intarsia.driver.baselines import default_precision_entrants
-from intarsia.driver.quantisation import (
-    ErrorBudget,
-    Quantisation,
-    check_quantisation,
-    prepare_quantisation,
-    quantised_entrants,
-)
+from intarsia.driver.error_budget import ErrorBudget, check_quantisation
+from intarsia.driver.quantisation import Quantisation, prepare_quantisation, quantised_entrants
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.judge.accuracy import error_bound, judged_trials, with_error_bound
@@ -90,10 +85,21 @@ def test_a_metric_of_the_user_decides() -> None:
 
     data = arrays() | {"labels": np.arange(12).reshape(6, 2)}
     assert prepared(ErrorBudget(None, 0.5, metric), calibration=data).passes == ()
-    assert seen[::2] == [[2, 3], [6, 7], [10, 11]]
+    assert seen[0] == [2, 3], "whether it fits the outputs is tried first"
+    assert seen[1::2] == [[2, 3], [6, 7], [10, 11]]
     (item,) = prepared(ErrorBudget(None, 1.0, metric), calibration=data).passes
     assert isinstance(item, TuneQuantization)
     assert 0 < item.tolerance < 0.5
+
+
+def test_a_metric_without_a_limit_or_that_does_not_fit() -> None:
+    with pytest.raises(UsageError, match=r"^a metric is given, but not how much it may drop"):
+        check_quantisation("x.npz", 0.1, None, "cosine", exact=False)
+    with pytest.raises(UsageError, match=r"^unknown metric 'f1'"):
+        check_quantisation("x.npz", None, 0.1, "f1", exact=False)
+    data = arrays() | {"labels": np.zeros((6, 3), np.int64)}
+    with pytest.raises(UsageError, match=r"^an example has 3 labels, but the first output has 2 classes"):
+        prepared(ErrorBudget(None, 0.5), calibration=data)
 
 
 def test_random_inputs_are_said_to_be_random() -> None:

@@ -75,12 +75,13 @@ def tune(
         ),
     ] = False,
     tolerance: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--tolerance",
             metavar="E",
-            help="Largest allowed error of an output, relative to its largest value. Above the rounding "
-            "error, narrower types and less accurate algorithms are tried too.",
+            help="Largest allowed error of an output (RMS) as a fraction of its RMS, or the least ratio of "
+            "signal to noise: 0.05 or 26dB. Above the rounding error, narrower types and less accurate "
+            "algorithms are tried too.",
         ),
     ] = None,
     calibration: Annotated[
@@ -105,7 +106,8 @@ def tune(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Metric of --max-drop: top-1 (by labels in --calibration, else by float32) or cosine.",
+            help="Metric of --max-drop: top-1 (by labels in --calibration, else by float32), cosine, or a "
+            "function of yours as FILE.py:FUNCTION.",
         ),
     ] = "top-1",
     front: Annotated[
@@ -231,6 +233,7 @@ def tune(
     earlier if little more is expected, and says what it left out. Ctrl-C stops
     after the current candidate, a second Ctrl-C immediately.
     """
+    from intarsia.cli.arguments.metric import parse_metric, parse_tolerance
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.output import check_artifact_place
     from intarsia.cli.arguments.pass_settings import parse_pass_context
@@ -253,6 +256,7 @@ def tune(
     seconds, sizes = parse_budget(budget), parse_shape_words(shapes)
     fixed_ranges = parse_ranges(ranges)
     deciding = _read_passes(passes)
+    limits = {"tolerance": parse_tolerance(tolerance), "metric": parse_metric(metric)}
     candidates = [parse_target(text, threads) for text in targets] or None
     plan_path = None if plan is None else Path(plan)
     if every_host:
@@ -289,10 +293,9 @@ def tune(
             "database": opened,
             "cluster": cluster,
             "exact": exact,
-            "tolerance": tolerance,
             "calibration": calibration,
             "max_drop": max_drop,
-            "metric": metric,
+            **limits,
             "front": front or save_front is not None,
             "pipeline": pipeline,
             "passes": deciding,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -65,7 +66,8 @@ def weight_error(layer: HeavyLayer, scale: Array, mean: Array) -> Array:
         # Each result sums the taps of one phase, of which there are as many as the product of the strides.
         strides = layer.call.attrs.get("strides", (1,))
         assert isinstance(strides, tuple)
-        by_phase = error.reshape(*error.shape[:2], -1).sum(axis=-1) / np.prod(strides)
+        phases = math.prod(stride for stride in strides if isinstance(stride, int))
+        by_phase = error.reshape(*error.shape[:2], -1).sum(axis=-1) / phases
         return np.asarray(by_phase.T @ mean, np.float32)
     if layer.operator != "Conv":
         return np.asarray((error if axis == 0 else error.T) @ mean, np.float32)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.support.errors import UsageError
 from intarsia.tune.quantise.calibration_inputs import CalibrationInputs
+from intarsia.tune.quantise.metrics import Metric, Outputs
 from intarsia.tune.quantise.program_runner import ProgramRunner
 
 Array = npt.NDArray[Any]
-Outputs = Sequence[Array]
-
-Metric: TypeAlias = Callable[[Outputs, Outputs, Array | None], float]
-"""Function of outputs, those of float32, and labels or None; larger is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,38 +33,6 @@ class OutputError:
     def decibels(self) -> float:
         """Ratio of the power of the signal to that of the noise."""
         return -20 * math.log10(self.relative) if self.relative > 0 else math.inf
-
-
-def top_1(outputs: Outputs, expected: Outputs, labels: Array | None) -> float:
-    """Return the share of examples whose largest output is that of the label; without labels, of float32."""
-    wanted = np.argmax(expected[0], axis=-1) if labels is None else labels
-    return float(np.mean(np.argmax(outputs[0], axis=-1).reshape(-1) == np.reshape(wanted, -1)))
-
-
-def cosine(outputs: Outputs, expected: Outputs, labels: Array | None) -> float:  # noqa: ARG001  # of all metrics
-    """Return the cosine of the angle between the first output and that of float32."""
-    left, right = (np.ravel(array).astype(np.float64) for array in (outputs[0], expected[0]))
-    size = float(np.linalg.norm(left) * np.linalg.norm(right))
-    return float(left @ right) / size if size else 1.0
-
-
-METRICS: Final[Mapping[str, Metric]] = MappingProxyType({"top-1": top_1, "cosine": cosine})
-"""Metrics by name."""
-
-
-def metric_of(metric: str | Metric) -> Metric:
-    """Return a metric of a name, or the function that is given.
-
-    Raises:
-        UsageError: There is no such metric.
-    """
-    if callable(metric):
-        return metric
-    if metric not in METRICS:
-        raise UsageError(
-            f"unknown metric {metric!r}", help=f"there are: {', '.join(METRICS)}, or a Python function"
-        )
-    return METRICS[metric]
 
 
 def relative_error(expected: Outputs, actual: Outputs) -> float:

@@ -130,8 +130,8 @@ def test_a_transposed_convolution_in_integers(taps: int, stride: int, begin: int
     weight = Constant((rng.standard_normal((64, 5, taps, taps)) * 0.1).astype(np.float32))
     weight.data[0] = 3.0  # one large weight for each output channel: the others get few steps
     weight.data[:, 1] *= 30
-    window = {"strides": (stride,) * 2, "pads": (begin,) * 4}
-    mod = program(call("ConvTranspose", image(1, 64, 9, 9), weight, weights(5), **window))
+    strides, pads = (stride,) * 2, (begin,) * 4
+    mod = program(call("ConvTranspose", image(1, 64, 9, 9), weight, weights(5), strides=strides, pads=pads))
     (name,) = (param.name for param in mod["main"].params)
     inputs = [{name: (rng.standard_normal((1, 64, 9, 9)) * 0.1 + 1).astype(np.float32)} for _ in range(3)]
     annotated = AnnotateQuantization()(mod)
