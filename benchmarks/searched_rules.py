@@ -44,6 +44,7 @@ from intarsia.native.machine.named_cpus import named_cpu
 from intarsia.native.schedule import default_state
 from intarsia.native.schedule.families import schedule_family
 from intarsia.native.schedule.schedule_task import work_of
+from intarsia.native.te.operators import NotCoveredError
 from intarsia.toolchain.native.simplified import simplified
 
 LEAST_GAIN: Final = 1.1
@@ -98,7 +99,10 @@ def searchable_kernels(case: Case, folder: Path, isa: Isa, threads: int) -> list
     """Return the names and DAGs of the kernels of a layer that are scheduled by a family of choices."""
     path = str(folder / "layer.onnx")
     onnx.save(write_layer(case).model(), path)
-    plan = plan_region(simplified(from_onnx(path)["main"]), isa, PlanOptions(threads=threads))
+    try:
+        plan = plan_region(simplified(from_onnx(path)["main"]), isa, PlanOptions(threads=threads))
+    except NotCoveredError:
+        return []
     return [
         (kernel.name, kernel.dag)
         for kernel in plan.kernels

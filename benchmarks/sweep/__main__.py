@@ -4,9 +4,11 @@ A seed draws the layers and blocks. Each is run by five processes that were fork
 engines with their default and one more setting. They compile it at the same time and then take turns: one is
 timed while the others are stopped. The faster setting of each engine counts. The ratio is the faster
 engine's median over native's: above 1, native is ahead. The roofline counts directly computed operations, so
-Winograd's algorithm may exceed it.
+Winograd's algorithm may exceed it. With `--cpu` native and OpenVINO use the instructions of another CPU;
+ONNX Runtime cannot be limited.
 
 Usage: python -m benchmarks.sweep [--seed N | --seeds N [N ...]] [--layers N] [--blocks N] [--threads N]
+       [--cpu NAME]
        [--families NAME [NAME ...]] [--case TEXT] [--record FILE] [--json FILE] [--list]
 """
 
@@ -36,7 +38,7 @@ def measure_cases(cases: Sequence[Case], turns: Turns, record: Path | None) -> l
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sweep-", dir=_memory_folder())))
         roofline = measure_roofline(turns.threads)
-        contenders = [stack.enter_context(Contender(*names)) for names in CONTENDERS]
+        contenders = [stack.enter_context(Contender(*names, turns.cpu)) for names in CONTENDERS]
         for number, case in enumerate(cases, 1):
             results.append(
                 records.load_or_measure(
@@ -67,6 +69,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=0.02, help="seconds of each turn (0.02)")
+    parser.add_argument(
+        "--cpu", default="", choices=("haswell", "znver3"), help="limit native and oneDNN to its code"
+    )
     parser.add_argument("--families", nargs="+", choices=FAMILIES, help="only drawn layers of these families")
     parser.add_argument("--case", action="append", help="measure this layer, as printed, and draw none")
     parser.add_argument("--record", type=Path, help="file of measured layers: an interrupted run resumes")
@@ -79,7 +84,9 @@ def main() -> None:
     if options.list:
         print("\n".join(case.text for case in cases))
         return
-    records = measure_cases(cases, Turns(options.rounds, options.seconds, options.threads), options.record)
+    records = measure_cases(
+        cases, Turns(options.rounds, options.seconds, options.threads, options.cpu), options.record
+    )
     print(describe(records))
     if options.json:
         summary = asdict(summarise_group("all", records))

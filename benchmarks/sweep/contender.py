@@ -49,14 +49,22 @@ _MOST_ERROR: Final = 500
 """Characters of an error message that are kept."""
 
 
-def load_native(_: str, model: str, inputs: Arrays, threads: int) -> Program:
-    """Compile a model with native and bind its arrays, as is done with those of the engines."""
+def load_native(setting: str, model: str, inputs: Arrays, threads: int) -> Program:
+    """Compile a model with native and bind its arrays, as is done with those of the engines.
+
+    Args:
+        setting: Name of the CPU that code is generated for; DEFAULT for this machine.
+        model: File of the model.
+        inputs: Inputs by name.
+        threads: Number of threads.
+    """
     from intarsia.build import build
     from intarsia.frontend.onnx import from_onnx
     from intarsia.passes import partition_whole
     from intarsia.target import Target
 
-    program = build(partition_whole(from_onnx(model), Target.for_toolchain("native", threads=threads)))
+    options: dict[str, Any] = {"threads": threads} | ({} if setting == DEFAULT else {"mcpu": setting})
+    program = build(partition_whole(from_onnx(model), Target.for_toolchain("native", **options)))
     call = program.bind(dict(inputs))
     call()
     return call, list(call.outputs)

@@ -47,6 +47,8 @@ CONTENDERS: Final = (
 """Toolchains and their settings."""
 TOLERANCE: Final = 1e-4
 """Largest difference between results, relative to the largest element of the engine's."""
+_ISA_OF_CPU: Final = {"haswell": "AVX2", "znver3": "AVX2"}
+"""oneDNN's name of the instruction set of a CPU."""
 _TRIALS: Final = 2
 """Rounds after which the slower setting of each engine is left out."""
 _LOADED_WITHIN: Final = 180.0
@@ -74,11 +76,13 @@ class Turns:
         rounds: Number of rounds, in each of which every contender has one turn.
         seconds: Seconds of a turn.
         threads: Number of threads of each contender.
+        cpu: Name of the CPU whose instructions are used where they can be limited; "" for all of this one.
     """
 
     rounds: int
     seconds: float
     threads: int
+    cpu: str = ""
 
 
 class Contender:
@@ -87,17 +91,21 @@ class Contender:
     Args:
         name: Name of the toolchain.
         setting: Name of the setting.
+        cpu: CPU that native generates code for, and whose instructions oneDNN is limited to; "" for this one.
+            ONNX Runtime has no such limit.
     """
 
-    def __init__(self, name: str, setting: str) -> None:
+    def __init__(self, name: str, setting: str, cpu: str = "") -> None:
         self.name = name
-        self.setting = setting
+        self.setting = cpu if cpu and name == NATIVE else setting
+        self._limits = {"ONEDNN_MAX_CPU_ISA": _ISA_OF_CPU[cpu]} if cpu else {}
         self._child: int | None = None
         self._start()
 
     def _start(self) -> None:
         # Threads of a library that numpy loads would be lost in the children.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        environment |= self._limits
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.sweep.contender", self.name, self.setting],
             stdin=subprocess.PIPE,

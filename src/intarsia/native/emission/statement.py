@@ -35,7 +35,7 @@ _MOST_STACK: Final = 16384
 _LARGEST_ON_STACK: Final = 4096
 _MOST_CHUNKS: Final = 8
 """Maximum number of vectors of one loop that are unrolled; more of them become a loop."""
-_MOST_OF_PATTERNS: Final = 4096
+_MOST_OF_PATTERNS: Final = 2560
 """Elements of a loop up to which all of its vectors are unrolled where reads have constant lanes only then:
 else each index is divided. Rows of 960 elements of a Resize take 0.11 to 0.16 of the time, and 0.05 s more to
 compile (Zen 4, 8 and 16 lanes)."""

@@ -6,7 +6,7 @@ rows of 446, and 4 behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 import numpy as np
@@ -40,19 +40,14 @@ def merged_padding_dag(
     source, borders_of = first.args[0], first.args[1]
     if source is None or borders_of is None or not all(map(is_broadcast, behind)):
         return None
-    given, result = (values[number].type.static_shape for number in (source, first.outputs[0]))
+    given = values[source].type.static_shape
     borders = _borders(first, values)
     if borders is None or 0 in given:
         return None
-    groups = _groups(borders)
-    shapes: dict[int, _Shape] = {source: _merged(given, groups), first.outputs[0]: _merged(result, groups)}
-    for number in {number for step in behind for number in (*step.args, *step.outputs)} - {None}:
-        assert number is not None
-        shape = values[number].type.static_shape
-        if shape != result and shape:
-            return None
-        if shape:
-            shapes[number] = shapes[first.outputs[0]]
+    groups = groups_from(any(border) for border in borders)
+    shapes = shapes_of_cut(first, behind, values, groups)
+    if shapes is None:
+        return None
     if len(groups) == len(given):
         return None
     inner = [prod(given[axis + 1] for axis in range(group[0], group[-1])) for group in groups]
@@ -86,16 +81,49 @@ def _borders(step: KernelStep, values: Sequence[RegionValue]) -> list[tuple[int,
     return borders
 
 
-def _groups(borders: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the dimensions in groups, each of which begins with the first one or with one that is padded."""
+def shapes_of_cut(
+    first: KernelStep,
+    behind: Sequence[KernelStep],
+    values: Sequence[RegionValue],
+    groups: Sequence[Sequence[int]],
+) -> dict[int, _Shape] | None:
+    """Return the merged shapes of a step, and of the elementwise ones behind it.
+
+    Args:
+        first: Step that pads or cuts its first argument.
+        behind: Steps behind it.
+        values: Values of the region.
+        groups: Dimensions that are merged.
+
+    Returns:
+        Shapes by number; None if a step behind reads other shapes than scalars and that of the result.
+    """
+    assert first.args[0] is not None, "the caller has looked"
+    result = values[first.outputs[0]].type.static_shape
+    shapes = {
+        number: tuple(prod(values[number].type.static_shape[axis] for axis in group) for group in groups)
+        for number in (first.args[0], first.outputs[0])
+    }
+    for number in {number for step in behind for number in (*step.args, *step.outputs)} - {None}:
+        assert number is not None
+        shape = values[number].type.static_shape
+        if shape != result and shape:
+            return None
+        if shape:
+            shapes[number] = shapes[first.outputs[0]]
+    return shapes
+
+
+def groups_from(begins: Iterable[bool]) -> list[list[int]]:
+    """Return the dimensions in groups, each of which begins with the first one or with one that is changed.
+
+    Args:
+        begins: Whether each dimension is changed.
+    """
     groups: list[list[int]] = []
-    for axis, border in enumerate(borders):
-        if not groups or any(border):
+    for axis, is_changed in enumerate(begins):
+        if not groups or is_changed:
             groups.append([axis])
         else:
             groups[-1].append(axis)
     return groups
-
-
-def _merged(shape: _Shape, groups: Sequence[Sequence[int]]) -> _Shape:
-    return tuple(prod(shape[axis] for axis in group) for group in groups)

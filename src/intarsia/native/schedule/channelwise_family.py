@@ -48,7 +48,7 @@ def channelwise_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamil
         row = rows[-1] if rows else ""
         outer = f"{row}.0" if f"{row}.0" in extents else row
         is_by_plane = stands_outside(extents, o, outer) if rows else default.is_by_plane
-        has_bands = f"{row}.2" in extents
+        has_bands = {f"{row}.1", f"{row}.2"} <= extents.keys()  # other sketches fuse some of them
         tile_rows = extents.get(f"{row}.2" if has_bands else f"{row}.1", 1)
         band = extents[f"{row}.1"] if has_bands else 1
         written_out = {

@@ -86,7 +86,7 @@ def test_full_blocks_and_short_rows_are_blocked(sizes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("between", [0, 64])
 def test_filters_that_fill_no_block_are_computed_on_plain_tensors_alone(between: int) -> None:
-    lanes = lanes_of_convolution(program(80, 96, 39, 1, between, 2))
+    lanes = lanes_of_convolution(program(112, 160, 41, 1, between, 2))
     assert (lanes > 0) is (between > 0)
 
 

@@ -115,7 +115,7 @@ def test_blocked_convolution(name: str, isa: Isa, threads: int) -> None:
 @pytest.mark.parametrize(("stride", "pads_bands"), [(1, 0), (2, 0), (4, 1)])
 def test_bands_of_a_row_are_padded_where_few_rows_are_copied_twice(stride: int, pads_bands: int) -> None:
     case = Case(64, 32, (96, 200), taps=(5, 5), stride=stride)
-    machine = MachineModel(caches=CacheSizes(32 << 10, 256 << 10, 1 << 24))
+    machine = MachineModel(caches=CacheSizes(64 << 10, 256 << 10, 1 << 24))
     isa = replace(CPUS["haswell"], machine=machine)
     x, w = te.placeholder((1, 8, *case.size, 8), name="x"), te.placeholder((4, 8, 5, 5, 8, 8), name="w")
     y = blocked_convolution(x, w, case.windows(), "conv", (0, 8))
