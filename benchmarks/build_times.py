@@ -3,7 +3,8 @@
 Each build runs in a process of its own: with empty caches (cold), with the kernels of the program in the
 user's cache, but not the program (kernels), and with both (warm). Importing the model is not timed. Wall time
 and CPU time of the process and of the processes that help it are printed, the shortest of the rounds: on a
-machine with other work only CPU time says something. Ratios are this tree over the other.
+machine with other work only CPU time says something. Ratios are this tree over the other. Bytecode of both
+trees is written before: compiling sources is no part of a build.
 
 The other tree is a checkout, made for example by `git worktree add --detach /tmp/before main`.
 
@@ -84,6 +85,8 @@ def main() -> None:
     options = parser.parse_args()
     trees = [Path(__file__).resolve().parents[1]]
     trees += [options.against.resolve()] if options.against else []
+    for tree in trees:
+        subprocess.run([sys.executable, "-m", "compileall", "-q", tree / "src"], check=True)
     ratios: dict[str, list[tuple[float, float]]] = {cache: [] for cache in CACHES}
     print("  ".join(HEADER))
     for name in options.names:

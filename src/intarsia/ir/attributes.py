@@ -16,11 +16,12 @@ AttrValue: TypeAlias = "int | float | str | bytes | Constant | Type | tuple[Attr
 class Attrs(Mapping[str, AttrValue]):
     """A read-only mapping, iterated in the order of its sorted names; lists given as values become tuples."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_compared", "_values")
 
     def __init__(self, values: Mapping[str, AttrValue] | None = None) -> None:
         given = values or {}
         self._values = {name: _freeze(given[name]) for name in sorted(given)}
+        self._compared: tuple[object, ...] | None = None
 
     def __getitem__(self, name: str) -> AttrValue:
         return self._values[name]
@@ -38,7 +39,10 @@ class Attrs(Mapping[str, AttrValue]):
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return tuple((name, _key_of(value)) for name, value in self._values.items())
+        """Return what equality compares; it is kept, as lookups of inferred types need it again and again."""
+        if self._compared is None:
+            self._compared = tuple([(name, _key_of(value)) for name, value in self._values.items()])
+        return self._compared
 
     def __repr__(self) -> str:
         return f"Attrs({self._values})"

@@ -6,6 +6,7 @@ Source: DESIGN section 2. There is no visitor class hierarchy: one `post_order`,
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from operator import is_
 from typing import TypeAlias, assert_never
 
 from intarsia.ir.expr import (
@@ -30,11 +31,11 @@ Rule: TypeAlias = Callable[[Expr], Expr]
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions, in evaluation order; binders (parameters, let variables) come first."""
+    if isinstance(expr, Call):  # most expressions with children; a match tries four classes before it
+        return (expr.op, *expr.args)
     match expr:
         case Var() | GlobalVar() | Constant() | Op():
             return ()
-        case Call():
-            return (expr.op, *expr.args)
         case Tuple():
             return expr.fields
         case TupleGetItem():
@@ -57,7 +58,7 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     calls and ifs, to be inferred).
     """
     old = children(expr)
-    if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
+    if len(old) == len(new) and all(map(is_, old, new)):  # in C: most expressions stay as they are
         return expr
     stale = len(old) != len(new) or any(map(_may_change_type, old, new))
     facts: dict[str, object] = {"checked_type": None} if stale else {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ import numpy.typing as npt
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
 from intarsia.support.page_memory import allocate_pages
+
+_LARGE: Final = 1 << 16
+"""Size in bytes from which a transposed matrix is packed from where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class Packing:
     def packed_shape(self) -> tuple[int, ...]:
         """The shape of the packed tensor."""
         return tuple(part.extent for part in self.parts)
+
+    def of_transpose(self) -> Packing:
+        """Return the packing that gives the transpose of a matrix what this one gives the matrix."""
+        parts = tuple(replace(part, axis=1 - part.axis) for part in self.parts)
+        return replace(self, shape=self.shape[::-1], parts=parts)
 
     @property
     def keeps_layout(self) -> bool:
@@ -113,6 +121,15 @@ class Packing:
             shape = [extent for item in box for extent in item.shape]
             np.copyto(digits[tuple(index for item in box for index in item.digits)], original.reshape(shape))
         return packed
+
+
+def is_transposed(array: npt.NDArray[Any]) -> bool:
+    """Return whether an array is the transposed view of a large matrix, whose elements are better not copied.
+
+    `Packing.of_transpose` packs them from where they are.
+    """
+    is_large = array.ndim == 2 and array.nbytes >= _LARGE
+    return is_large and array.flags.f_contiguous and not array.flags.c_contiguous
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from intarsia.ir import Attrs, AttrValue, Call, Expr, Op, Span, Tuple, TupleGetItem, with_fields
-from intarsia.op.infer import infer_call_type, returns_tuple
-from intarsia.op.known_value import record_known_value
+from intarsia.op.infer import infer_call_type, returns_tuple, settled
 from intarsia.op.node import OUTPUTS
 
 _ABSENT = Tuple(())
@@ -46,9 +45,7 @@ def call(
     if returns_tuple(name, domain, outputs):
         attrs[OUTPUTS] = outputs
     untyped = Call(op, tuple(present), Attrs(attrs), span=span)
-    typed = with_fields(untyped, checked_type=infer_call_type(op, untyped.args, untyped.attrs))
-    record_known_value(typed)
-    return typed
+    return settled(with_fields(untyped, checked_type=infer_call_type(op, untyped.args, untyped.attrs)))
 
 
 def tuple_get(value: Expr, index: int) -> TupleGetItem:

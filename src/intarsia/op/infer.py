@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy.typing as npt
 
@@ -13,6 +14,7 @@ from intarsia.ir import (
     ANY,
     Attrs,
     Call,
+    Constant,
     DType,
     Expr,
     Function,
@@ -22,8 +24,10 @@ from intarsia.ir import (
     IRModule,
     Op,
     TensorType,
+    TupleGetItem,
     TupleType,
     Type,
+    Var,
     is_compatible,
     join_types,
     with_fields,
@@ -61,6 +65,10 @@ _SHAPED_AS_THE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalizati
 """Operators whose shape onnx does not infer; it is that of the first argument."""
 
 _IR_VERSION = 13
+_LEAVES = (Var, Constant, TupleGetItem)
+"""Arguments whose types and values never become better known."""
+_SETTLED: WeakSet[Expr] = WeakSet()
+"""Calls of operators whose types were inferred from all that will ever be known of their arguments."""
 Data = tuple[tuple[int, tuple[int, ...], str, bytes], ...]
 
 
@@ -297,9 +305,9 @@ def _typed(expr: Expr, globals_: dict[str, Type | None]) -> Expr:
         case Call(op=GlobalVar(name=name)):
             return with_fields(expr, checked_type=globals_.get(name) or expr.checked_type)
         case Call():
-            checked = with_fields(expr, checked_type=_rechecked(expr))
-            record_known_value(checked)
-            return checked
+            if expr in _SETTLED:
+                return expr
+            return settled(with_fields(expr, checked_type=_rechecked(expr)))
     if expr.checked_type is not None and not _has_open_result(expr):
         return expr
     match expr:
@@ -312,6 +320,26 @@ def _typed(expr: Expr, globals_: dict[str, Type | None]) -> Expr:
             return with_fields(expr, checked_type=FuncType(params, expr.body.checked_type))
         case _:
             return expr
+
+
+def settled(call: Call) -> Call:
+    """Record what is known of a call whose type was inferred, which is returned."""
+    record_known_value(call)
+    if _is_settled(call):
+        _SETTLED.add(call)
+    return call
+
+
+def _is_settled(call: Call) -> bool:
+    """Return whether nothing can say more about a call of ONNX's or our operators whose type was inferred.
+
+    Operators of other packages may be registered again, and functions get other types.
+    """
+    if call.checked_type is None or not isinstance(call.op, Op):
+        return False
+    if call.op.domain not in OPSETS or call.op.name in BODY_OPERATORS:
+        return False
+    return all(isinstance(arg, _LEAVES) or arg in _SETTLED for arg in call.args)
 
 
 def _rechecked(call: Call) -> Type | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
-from intarsia.native.packing import Packing, Part
+from intarsia.native.packing import Packing, Part, is_transposed
 
 
 def number(scalar: Scalar) -> int:
@@ -82,6 +82,20 @@ def test_packed_elements_are_those_of_a_padded_copy(packing: Packing) -> None:
     order = sorted(range(len(packing.parts)), key=lambda position: packing.parts[position].axis)
     digits = padded.reshape([packing.parts[position].extent for position in order])
     np.testing.assert_array_equal(packing.pack(array), digits.transpose(np.argsort(order)))
+
+
+@given(packings().filter(lambda packing: len(packing.shape) == 2))
+def test_a_transposed_matrix_is_packed_from_where_it_is(packing: Packing) -> None:
+    matrix = np.arange(1, math.prod(packing.shape) + 1, dtype=np.int32).reshape(packing.shape)
+    stored = np.ascontiguousarray(matrix.T)
+    np.testing.assert_array_equal(packing.of_transpose().pack(stored), packing.pack(matrix))
+
+
+def test_only_large_matrices_stay_transposed() -> None:
+    assert is_transposed(np.zeros((300, 200), np.float32).T)
+    assert not is_transposed(np.zeros((300, 200), np.float32))
+    assert not is_transposed(np.zeros((3, 2), np.float32).T)
+    assert not is_transposed(np.zeros((2, 300, 200), np.float32).T)
 
 
 def test_an_axis_of_one_element_may_have_no_part() -> None:

@@ -22,6 +22,7 @@ from intarsia.ir import (
     with_fields,
 )
 from intarsia.op import call, infer_types
+from intarsia.op.known_value import known_value
 from intarsia.support.errors import InvalidModelError
 
 X = Var("x", checked_type=TensorType((6,), DType.FLOAT32))
@@ -47,6 +48,14 @@ def test_a_changed_shape_constant_changes_the_type() -> None:
     changed = rewrite(module["main"], swap)
     assert isinstance(changed, Function)
     assert infer_types(IRModule.from_expr(changed))["main"].result_type == TensorType((3, 2), DType.FLOAT32)
+
+
+def test_a_value_over_one_that_becomes_known_is_known() -> None:
+    size = Call(Op("Shape"), (X,), checked_type=TensorType((1,), DType.INT64))  # nothing recorded its value
+    total = call("Add", size, shape(1))
+    assert known_value(total) is None
+    infer_types(IRModule({GlobalVar("main"): Function((X,), total)}))
+    assert known_value(total) == [7]
 
 
 def test_an_annotation_that_contradicts_is_corrected() -> None:

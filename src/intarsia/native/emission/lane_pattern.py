@@ -100,7 +100,12 @@ def lane_pattern(
         counters = state.kernel.facts.counters(index)
         if counters is None:
             return None
-        number = numbers_of_lanes(index, env, lanes)
+        # Unrolled code evaluates equal indices at equal counters many times.
+        key = id(index), lanes, tuple([env[name] for name in counters])
+        noted = state.kernel.noted_lanes
+        if key not in noted:
+            noted[key] = numbers_of_lanes(index, env, lanes)
+        number: LaneNumbers | None = noted[key]
         if number is None:
             if state.lane_var in counters:
                 return None
@@ -146,8 +151,7 @@ def _combined(op: ArithOp, left: LaneNumbers, right: LaneNumbers) -> LaneNumbers
     if op in (ArithOp.FLOOR_DIV, ArithOp.FLOOR_MOD) and (right.terms or min(right.numbers) <= 0):
         return None
     if not left.terms and not right.terms:
-        pairs = zip(left.numbers, right.numbers, strict=True)
-        return LaneNumbers({}, tuple(_OPERATIONS[op](first, second) for first, second in pairs))
+        return LaneNumbers({}, tuple(map(_OPERATIONS[op], left.numbers, right.numbers)))
     if op is ArithOp.MUL and left.terms:
         left, right = right, left
     factor = right.numbers[0] if op is not ArithOp.MUL else left.numbers[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.affine_index import AffineIndex
@@ -77,6 +78,7 @@ class KernelState:
         sites: Checks of indices so far.
         bounds_checked: Whether indices are checked.
         has_masks: Whether loads and stores of 4-byte elements take a mask.
+        noted_lanes: Indices in each lane, by what decides about them; `lane_pattern` reads and writes it.
     """
 
     name: str
@@ -92,6 +94,7 @@ class KernelState:
     vector_bytes: int = field(init=False)
     has_masks: bool = field(init=False)
     sites: list[AccessSite] = field(default_factory=list)
+    noted_lanes: dict[Hashable, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.has_f16c, self.vector_bytes = self.isa.has_f16c, self.isa.vector_bytes

@@ -27,6 +27,7 @@ from intarsia.ir.scalar_types import LOOP_DTYPES, UNPACKED
 from intarsia.ir.traversal import post_order
 from intarsia.ir.types import TensorType, Type
 from intarsia.native.graph.region_plan import RegionValue
+from intarsia.native.packing import is_transposed
 from intarsia.native.te.operators import NotCoveredError
 from intarsia.op.known_value import known_value
 from intarsia.op.purity import is_random
@@ -182,7 +183,7 @@ class StraightLine:
                 constant = original.constant.reshape(type_.static_shape)
             else:
                 number = original.same_as
-        if constant is not None and not constant.flags.c_contiguous:
+        if constant is not None and not (constant.flags.c_contiguous or is_transposed(constant)):
             constant = constant.copy(order="C")
         self.values.append(RegionValue(type_, number, constant))
         return len(self.values) - 1

@@ -7,7 +7,6 @@ import numpy as np
 from intarsia.ir import ABSENT, Call, Constant, DType, Expr
 from intarsia.op import call as make_call
 from intarsia.passes.rules.tensor_facts import dtype_of, int_attr
-from intarsia.support.transposed_copy import transposed_copy
 
 
 def decompose_gemm(gemm: Call) -> Expr | None:
@@ -39,7 +38,7 @@ def _factor(gemm: Call, name: str) -> float:
 
 def _transposed(matrix: Expr) -> Expr:
     if isinstance(matrix, Constant):
-        return Constant(transposed_copy(matrix.data))
+        return Constant(matrix.data.T)  # a view: what reads it packs its elements in an order of its own
     return make_call("Transpose", matrix, perm=(1, 0))
 
 

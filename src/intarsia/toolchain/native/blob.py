@@ -57,6 +57,11 @@ _DAMAGE: Final = (ValueError, KeyError, TypeError, IndexError, OverflowError, Me
 
 def write_blob(region: NativeRegion) -> bytes:
     """The bytes of a region; equal regions give equal bytes."""
+    return b"".join(blob_parts(region))
+
+
+def blob_parts(region: NativeRegion) -> list[bytes | memoryview]:
+    """Return the bytes of a region in parts, in order; those of constants are not copied."""
     parts = _Parts()
     head = {
         "format": _FORMAT,
@@ -74,7 +79,7 @@ def write_blob(region: NativeRegion) -> bytes:
         "checks": [_check_record(check) for check in region.checks],
     }
     line = json.dumps(head, separators=(",", ":")).encode()
-    return b"".join((line, b"\n", b"\0" * (-(len(line) + 1) % ALIGNMENT), *parts.content))
+    return [line, b"\n", b"\0" * (-(len(line) + 1) % ALIGNMENT), *parts.content]
 
 
 def read_blob(blob: bytes | memoryview, weights: Mapping[str, Array]) -> NativeRegion:

@@ -14,7 +14,7 @@ from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.execution.driver import driver_object_code
 from intarsia.native.execution.item_kind import NUMBER_OF, ItemKind
 from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
-from intarsia.native.packing import Packing
+from intarsia.native.packing import Packing, is_transposed
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
@@ -229,9 +229,11 @@ class RegionBuild:
 
     def constant(self, array: Array, packing: Packing | None) -> Argument:
         """The number of a constant, which is added if it is new."""
-        key = (array.ctypes.data, array.nbytes, str((array.dtype, array.shape)), packing)
+        if packing is not None and packing.shape == array.shape and is_transposed(array):
+            array, packing = array.T, packing.of_transpose()
+        key = (array.ctypes.data, array.nbytes, str((array.dtype, array.shape, array.strides)), packing)
         if key not in self._constants:
-            weight = self.weights.get(key[:2])
+            weight = self.weights.get(key[:2]) if array.flags.c_contiguous else None
             packed = (
                 aligned_array(array)
                 if packing is None

@@ -12,6 +12,7 @@ import functools
 import os
 import warnings
 import zlib
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -73,12 +74,18 @@ class ProgramCache:
         self._files.mark_used(key)
         return blob.data
 
-    def put(self, key: str, blob: bytes) -> None:
-        """Write a compiled form, unless it is too large; that it cannot be written is a warning."""
-        if len(blob) * _LARGEST_SHARE > self._files.limit:
+    def put(self, key: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Write a compiled form, unless it is empty or too large; that it cannot be written is a warning.
+
+        Args:
+            key: Its key.
+            parts: Its bytes, in order.
+        """
+        size = sum(map(len, parts))
+        if not 0 < size * _LARGEST_SHARE <= self._files.limit:
             return
         try:
-            self._files.write(key, (_head(memoryview(blob)), blob))
+            self._files.write(key, (_head(*parts), *parts))
         except OutputError as error:
             warnings.warn(f"compiled programs are not kept: {error}", RuntimeWarning, stacklevel=2)
 
@@ -122,9 +129,12 @@ def _is_known(model: bytes) -> bool:
     return {opset.domain for opset in onnx.load_model_from_string(model).opset_import} <= _DOMAINS
 
 
-def _head(blob: memoryview) -> bytes:
+def _head(*parts: bytes | memoryview) -> bytes:
     """Return what stands before a compiled form, to find out whether it is whole."""
-    return (_HEAD + f"{len(blob)} {zlib.crc32(blob)}".encode()).ljust(_HEAD_BYTES, b"\0")
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return (_HEAD + f"{sum(map(len, parts))} {checksum}".encode()).ljust(_HEAD_BYTES, b"\0")
 
 
 def _fingerprint(array: Array) -> str:

@@ -99,6 +99,12 @@ class NativeKernel:
 
         return write_blob(self._open_region())
 
+    def blob_parts(self) -> list[bytes | memoryview]:
+        """Return the compiled form in parts, in order, without a copy of its constants."""
+        from intarsia.toolchain.native.blob import blob_parts
+
+        return blob_parts(self._open_region())
+
     def close(self) -> None:
         """Let go of code, arena, weights and threads of its own."""
         self._region = self._table = None

@@ -126,9 +126,7 @@ class Native(NativeLoader):
             except ArtifactError:
                 programs.remove(key)
         kernel = self._compiled(source)
-        blob = kernel.blob()
-        if blob is not None:
-            programs.put(key, blob)
+        programs.put(key, _stored_parts(kernel))
         return kernel
 
     def _compiled(self, source: KernelSource) -> Kernel:
@@ -223,6 +221,16 @@ class Native(NativeLoader):
             EngineKernel(call.name, frozenset(call.nodes), is_conversion=call.is_conversion) for call in calls
         ]
         return describe_kernels(source, kernels)
+
+
+def _stored_parts(kernel: Kernel) -> list[bytes | memoryview]:
+    """Return the compiled form of a kernel in parts."""
+    from intarsia.toolchain.native.kernel import NativeKernel
+
+    if isinstance(kernel, NativeKernel):
+        return kernel.blob_parts()
+    blob = kernel.blob()
+    return [] if blob is None else [blob]
 
 
 def _require_what_is_named(target: Target) -> None:

@@ -88,7 +88,7 @@ def test_what_does_not_load_is_replaced(folder: Path) -> None:
     (path,) = entries(folder)
     whole = path.read_bytes()
     path.unlink()
-    ProgramCache(folder, 1 << 20).put(path.stem, b"no region\n" * 20)
+    ProgramCache(folder, 1 << 20).put(path.stem, [b"no region\n"] * 20)
     np.testing.assert_array_equal(run_program(program), first)
     assert path.read_bytes() == whole
 
@@ -140,9 +140,9 @@ def test_sources_with_texts_have_no_key(folder: Path) -> None:
 
 def test_large_forms_are_not_kept(tmp_path: Path) -> None:
     cache = ProgramCache(tmp_path, 1000)
-    cache.put("ab1", bytes(251))
+    cache.put("ab1", [bytes(51), bytes(200)])
     assert cache.get("ab1") is None
-    cache.put("ab1", bytes(250))
+    cache.put("ab1", [bytes(50), bytes(200)])
     kept = cache.get("ab1")
     assert kept is not None
     assert bytes(kept) == bytes(250)
@@ -151,7 +151,7 @@ def test_large_forms_are_not_kept(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.warns(RuntimeWarning, match="compiled programs are not kept: cannot write"):
-        ProgramCache(tmp_path / "file", 1000).put("ab1", b"form")
+        ProgramCache(tmp_path / "file", 1000).put("ab1", [b"form"])
 
 
 def test_changed_sources_are_another_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

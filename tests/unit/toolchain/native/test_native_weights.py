@@ -86,3 +86,31 @@ def test_constants_take_a_quarter_of_the_bytes_as_int8(source_of: SourceOf) -> N
         for storage in (WeightStorage.F32, WeightStorage.INT8)
     }
     assert sizes[WeightStorage.INT8] < 0.3 * sizes[WeightStorage.F32]
+
+
+def test_a_transposed_weight_stays_a_weight(source_of: SourceOf) -> None:
+    """Square, so that only strides tell the weight from its transpose, which the program reads as well."""
+    weight = aligned_array(np.random.default_rng(2).standard_normal((256, 256)).astype(np.float32))
+    source = source_of(
+        "native",
+        [
+            helper.make_node("Gemm", ["x", "w"], ["between"], transB=1),
+            helper.make_node("MatMul", ["between", "w"], ["y"]),
+        ],
+        [_value("x", 40, 256)],
+        [_value("y", 40, 256)],
+        weights={"w": weight},
+        options="-threads=1",
+    )
+    region = build_region(source)
+    assert [constant.weight for constant in region.constants] == ["w", "w"]
+    x = np.random.default_rng(3).standard_normal((40, 256)).astype(np.float32)
+    expected = x.astype(np.float64) @ weight.T @ weight
+    kernel = Native().load(source)
+    blob = kernel.blob()
+    assert blob is not None
+    assert len(blob) < weight.nbytes
+    for loaded in (kernel, Native().load(source, blob)):
+        y = np.empty((40, 256), np.float32)
+        loaded.run((x,), (y,))
+        np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-2)
