@@ -6,6 +6,9 @@ are interleaved. "native" has one program for all sizes; those with "static" are
 Intarsia refuses dynamic shapes for OpenVINO on one thread, where one that does not fit ends the process, so
 OpenVINO's time on one thread is that of "openvino static".
 
+"detector" is a detector with NonMaxSuppression (`benchmarks.detector`), whose tail onnxruntime runs for
+native as well, since native runs no boxes of any number; give sizes that are multiples of 32.
+
     python -m benchmarks.dynamic_images squeezenet unet --threads 1 --sizes 224x224 320x256 --rounds 5
 """
 
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import onnx
+from benchmarks.detector import detector
 from benchmarks.dynamic_batches import Contender, answer_turns
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 CONTENDERS: Final = ("native", "native static", "onnxruntime", "openvino", "openvino static")
 SIZES: Final = ("160x160", "224x224", "320x256", "97x131")
+DETECTOR: Final = "detector"
+_NETWORK, _TAIL = "network", "tail"
 _RANK: Final = 4
 
 
@@ -49,7 +55,13 @@ def main() -> None:
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
-            onnx.save(with_any_size(model), path)
+            if model == DETECTOR:
+                network, tail, whole = detector()
+                onnx.save(network, path.with_stem(_NETWORK))
+                onnx.save(tail, path.with_stem(_TAIL))
+            else:
+                whole = with_any_size(model)
+            onnx.save(whole, path)
             report(model, path, arguments)
 
 
@@ -81,15 +93,38 @@ def serve(contender: str, file: str, arguments: argparse.Namespace) -> None:
     from intarsia.passes import bind_sizes, partition_whole
     from intarsia.target import Target
 
-    module = from_onnx(file)
     name, _, kind = contender.partition(" ")
+    path = Path(file)
+    tail = path.with_stem(_TAIL)
+    is_split = name == "native" and tail.exists()
+    module = from_onnx(str(path.with_stem(_NETWORK)) if is_split else file)
     target = Target(f"cpu -toolchain={name} -threads={arguments.threads}")
     bound = [bind_sizes(module, sizes_of(size)) for size in arguments.sizes]
     inputs: list[dict[str, Any]] = [random_inputs(item["main"], 0) for item in bound]
     programs = bound if kind == "static" else [module]
-    built: list[Executable] = [build(partition_whole(item, target)) for item in programs]
+    built: list[Executable | _WithTail] = [build(partition_whole(item, target)) for item in programs]
+    if is_split:
+        rest = Target(f"cpu -toolchain=onnxruntime -threads={arguments.threads}")
+        last = build(partition_whole(from_onnx(str(tail)), rest))
+        built = [_WithTail(item, last) for item in built if not isinstance(item, _WithTail)]
     executables = built if kind == "static" else built * len(bound)
     answer_turns(list(zip(executables, inputs, strict=True)))
+
+
+class _WithTail:
+    """A program whose results another one reads.
+
+    Args:
+        network: The first program.
+        tail: The program that reads its results.
+    """
+
+    def __init__(self, network: Executable, tail: Executable) -> None:
+        self._network, self._tail = network, tail
+
+    def run_flat(self, **given: Any) -> list[Any]:
+        """Run both programs."""
+        return self._tail.run_flat(*self._network.run_flat(**given))
 
 
 def sizes_of(size: str) -> dict[str, int]:

@@ -68,7 +68,8 @@ class Network:
             case "join":
                 self._join(name, channels, level)
             case "gate":
-                gate = self.node("Sigmoid", [self.node("GlobalAveragePool", [name])])
+                before = draw(st.sampled_from((name, self.node("GlobalAveragePool", [name]))))
+                gate = self.node("Sigmoid", [before])  # of each pixel, or of each channel
                 self.values.append((self.node("Mul", [name, gate]), channels, level))
             case "scale":
                 other = self.weight(1, channels, 1, 1)

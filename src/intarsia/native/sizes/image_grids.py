@@ -33,6 +33,7 @@ from intarsia.native.te import Expression, minimum
 from intarsia.native.te.operators.loop_nest import load, store
 from intarsia.native.tir.affine import Affine, affine, as_scalar
 from intarsia.native.tir.rewriting import Access, Indices, Replacement, block, buffer_names
+from intarsia.support.errors import CompileError
 from intarsia.support.free_names import NameSupply
 
 _NUMBERS: Final = ("images", "across", "last_tile", "last_row", "last_column")
@@ -140,9 +141,9 @@ class _GridWriter:
             for name in arrays
         }
         first = begin + Expression(chunk) * count
-        tiles = {loop.var: loop.extent for loop in _loops(function)}
+        extents = {loop.var: loop.extent for loop in _loops(function)}
         replaced: dict[Buffer, Access] = {
-            buffer: self._pixel_of(arrays[buffer.name], tables[buffer.name], tiles)
+            buffer: self._pixel_of(arrays[buffer.name], tables[buffer.name], buffer.shape[2], extents)
             for buffer in function.params
             if buffer.name in arrays
         }
@@ -171,33 +172,49 @@ class _GridWriter:
 
         return For(at, count, block(pixel(*item) for item in tables.items()))
 
-    def _pixel_of(self, buffer: Buffer, table: _Table, extents: Mapping[LoopVar, int]) -> Access:
+    def _pixel_of(self, buffer: Buffer, table: _Table, reach: int, extents: Mapping[LoopVar, int]) -> Access:
+        """Return where a pixel of the row of tiles is.
+
+        Args:
+            buffer: The array as a table of pixels.
+            table: The first pixels of tiles.
+            reach: Rows of the array that the code for tiles reads or writes: those of a tile, or of a window.
+            extents: Extents of all loops.
+        """
         access, strides = self._accesses[buffer.name], table.strides
 
         def of(indices: Indices) -> tuple[Buffer, Indices]:
             _, plane, row, column, *lane = indices
-            tile, inside = self._split(column, extents) if access.columns else (_zero(), column)
+            tile, inside = self._split(column, reach, extents) if access.columns else (_zero(), column)
             at = load(table.buffer, (Expression(tile),)) + Expression(plane) * strides.plane
             at = at + Expression(row) * access.step * strides.pitch + Expression(inside) * access.step
             return buffer, (at.scalar, *lane)
 
         return of
 
-    def _split(self, column: Scalar, extents: Mapping[LoopVar, int]) -> tuple[Scalar, Scalar]:
+    def _split(self, column: Scalar, reach: int, extents: Mapping[LoopVar, int]) -> tuple[Scalar, Scalar]:
         """Return the number of a tile, and the column in it or beside it, of a column of the row of tiles.
 
-        Loops over tiles have multiples of a tile's columns, others have not.
+        Loops over tiles have multiples of a tile's columns, loops in them have not. A loop over all columns,
+        as that of an epilogue that reads sums twice, is divided. No loop over windows is one, as the windows
+        of neighbours overlap.
+
+        Raises:
+            CompileError: A window is read in another way.
         """
-        whole, inside = Affine(), Affine()
-        form = affine(column)
-        for term, factor in form.terms.items():
-            if factor % self._tile:
-                inside.terms[term] = factor
-            else:
+        whole, inside = Affine(), affine(column)
+        for term, factor in list(inside.terms.items()):
+            if factor % self._tile == 0:
                 whole.terms[term] = factor // self._tile
-        inside.constant = form.constant
-        assert all(isinstance(term, LoopVar) and term in extents for term in form.terms), "plain loops"
-        return as_scalar(whole, DType.INT64), as_scalar(inside, DType.INT64)
+                del inside.terms[term]
+        last = inside.constant
+        for term, factor in inside.terms.items():
+            last += factor * (extents[term] - 1) if isinstance(term, LoopVar) else reach
+        if last < reach:
+            return as_scalar(whole, DType.INT64), as_scalar(inside, DType.INT64)
+        if reach != self._tile:
+            raise CompileError("native cannot read the windows of tiles in this order")
+        return (Expression(column) // self._tile).scalar, (Expression(column) % self._tile).scalar
 
 
 def _zero() -> Scalar:

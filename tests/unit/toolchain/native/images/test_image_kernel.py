@@ -70,14 +70,16 @@ def test_grids_of_tiles_and_kept_weights_are_right(
     k = onnx.numpy_helper.from_array(weights / 32, "k")
     pads = (taps // 2,) * 4
     conv = onnx.helper.make_node("Conv", ["x", "k"], ["c"], pads=pads)
-    add = onnx.helper.make_node("Add", ["c", "x"], ["y"])
+    gate = onnx.helper.make_node("Sigmoid", ["c"], ["s"])
+    swish = onnx.helper.make_node("Mul", ["c", "s"], ["m"])  # reads the sums twice
+    add = onnx.helper.make_node("Add", ["m", "x"], ["y"])
     types = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", channels, "h", "w"])
         for name in ("x", "y")
     ]
     module = from_onnx(
         onnx.helper.make_model(
-            onnx.helper.make_graph([conv, add], "g", types[:1], types[1:], [k]),
+            onnx.helper.make_graph([conv, gate, swish, add], "g", types[:1], types[1:], [k]),
             opset_imports=[onnx.helper.make_opsetid("", 17)],
             ir_version=9,
         )
