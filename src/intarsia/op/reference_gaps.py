@@ -6,8 +6,11 @@ differ, with the definition written out or with OpenVINO (`tests/unit/op/test_re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
+
+import numpy as np
 
 from intarsia.ir import ABSENT, Attrs, Call, Op, TensorType, TupleType
 from intarsia.op.known_value import known_value
@@ -19,6 +22,12 @@ _RNN_ACTIVATIONS: Final = frozenset({"tanh", "affine"})
 """Those of RNN that it has."""
 _SEQUENCE_LENS: Final = 4
 """Position of this argument of recurrent layers."""
+
+_REACH: Final = {"linear": 1, "cubic": 2}
+"""Elements on each side of a position that Resize reads, by its mode."""
+_SCALES: Final = 2
+"""Position of this argument of Resize."""
+_COORDINATES: Final = "coordinate_transformation_mode"
 
 REPLACED: Final = frozenset({"LRN", "LpNormalization"})
 """Operators that it computes wrong, and that the reference toolchain has implementations of its own for."""
@@ -144,12 +153,54 @@ def _grid_sample(call: Call) -> str:
     return "GridSample is wrong with cubic interpolation at borders" if is_cubic and is_border else ""
 
 
+def _resize(call: Call) -> str:
+    """A position just beside an element, which is the element once padding is added, takes another."""
+    attrs, x, result = call.attrs, call.args[0].checked_type, call.checked_type
+    mode = attrs.get("mode", "nearest")
+    if mode not in _REACH or not isinstance(x, TensorType) or not isinstance(result, TensorType):
+        return ""
+    if not (x.is_static and result.is_static):
+        return ""
+    scales = known_value(call.args[_SCALES]) if _has_argument(call, _SCALES) else None
+    axes = _integers(attrs, "axes") or range(len(x.static_shape))
+    for number, axis in enumerate(axes):
+        size, new_size = x.static_shape[axis], result.static_shape[axis]
+        given = scales is not None and number < scales.size
+        factor = float(scales[number]) if given and scales is not None else new_size / max(1, size)
+        if size and new_size and factor > 0:
+            shrinks = min(factor, 1.0) if attrs.get("antialias") else 1.0
+            reach = -math.floor(-_REACH[str(mode)] / shrinks)
+            if _loses_a_position(str(attrs.get(_COORDINATES, "half_pixel")), factor, size, new_size, reach):
+                return "Resize takes another element where a position is nearly that of one"
+    return ""
+
+
+def _loses_a_position(mode: str, factor: float, size: int, new_size: int, padding: int) -> bool:
+    """Return whether some position along an axis is whole only after padding is added, as float64 rounds."""
+    at = np.arange(new_size, dtype=np.float64)
+    width = factor * size
+    match mode:
+        case "align_corners":
+            positions = at * (size - 1) / (width - 1) if width != 1 else at * 0
+        case "asymmetric":
+            positions = at / factor
+        case "half_pixel" | "pytorch_half_pixel":
+            positions = (at + 0.5) / factor - 0.5
+        case "half_pixel_symmetric":
+            positions = size / 2 * (1 - new_size / width) + (at + 0.5) / factor - 0.5
+        case _:
+            return False
+    padded = positions + padding
+    return bool(((positions != np.floor(positions)) & (padded == np.floor(padded))).any())
+
+
 _RULES: Final[dict[str, Callable[[Call], str]]] = {
     **dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent),
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "LpPool": _lp_pool,
     "GridSample": _grid_sample,
+    "Resize": _resize,
 }
 
 
