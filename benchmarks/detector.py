@@ -6,7 +6,7 @@ and Concat, and boxes from centres and sizes. Height and width are multiples of 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -74,7 +74,7 @@ def network() -> onnx.ModelProto:
     for other, count in reversed(levels[2:-1]):
         x = graph.layer(x, (channels, count), 1)
         scales = graph.constant([1, 1, 2, 2], np.float32)
-        modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        modes: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         (wide,) = graph.node("Resize", [x, "", scales], mode="nearest", **modes)
         (joined,) = graph.node("Concat", [wide, other], axis=1)
         x, channels = graph.layer(joined, (2 * count, count), 3), count

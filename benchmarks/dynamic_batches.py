@@ -20,16 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import onnx
-
-if TYPE_CHECKING:
-    from intarsia.runtime.executable import Executable
 
 SIZES: Final = (1, 2, 3, 4, 6, 7, 8, 11, 16, 23)
 CONTENDERS: Final = ("native -batches=any", "native", "native static", "onnxruntime", "openvino")
@@ -119,7 +116,15 @@ def serve(contender: str, file: str, threads: int) -> None:
     answer_turns([(executables[size], inputs[size]) for size in SIZES])
 
 
-def answer_turns(calls: Sequence[tuple[Executable, dict[str, Any]]]) -> None:
+class TakesArrays(Protocol):
+    """A program, or several as one."""
+
+    @property
+    def run_flat(self) -> Callable[..., object]:
+        """Function that runs it on arrays by name."""
+
+
+def answer_turns(calls: Sequence[tuple[TakesArrays, dict[str, Any]]]) -> None:
     """Print the seconds of first calls, then time one for each line of input: its number, and seconds."""
     first_calls = []
     for executable, given in calls:

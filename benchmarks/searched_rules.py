@@ -69,7 +69,7 @@ class Comparison:
         kernel: Name of the kernel.
         rule: Least seconds of the schedule by rule.
         search: Least seconds of the winner of the search.
-        causes: What the winner does otherwise, as "pixels 8 to 4"; empty if it is the rule's schedule.
+        causes: Differences of the winner, as "pixels 8 to 4"; empty if it is the rule's schedule.
     """
 
     layer: str

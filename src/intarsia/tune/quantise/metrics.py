@@ -94,7 +94,7 @@ def _checked(metric: Metric) -> Metric:
         name = getattr(metric, "__name__", "function")
         try:
             value = float(metric(outputs, expected, labels))
-        except Exception as error:  # the function is the user's, and raises what it likes
+        except Exception as error:  # the function is the user's, and may raise anything
             raise UsageError(
                 f"the metric {name} raised {type(error).__name__}: {error}",
                 help="it is called with lists of outputs and of those of float32, and labels or None",
