@@ -95,6 +95,7 @@ def test_the_best_is_found_and_replayed() -> None:
     assert replayed_digest(best, __name__, "given") == structural_digest(best.out_mod)
 
 
+@pytest.mark.usefixtures("usual_machine")
 def test_a_program_that_gives_nothing_to_anybody_is_one_for_the_target() -> None:
     mod, ctx = program(), context(f"auto,{SMALL}=winograd_4,{LARGE}=winograd_2")
     found = TuneConvolutions(target=NATIVE, strategy=Exhaustive())(mod, ctx)
