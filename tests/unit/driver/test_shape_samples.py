@@ -118,6 +118,19 @@ def test_a_dimension_that_is_named_as_a_sum_has_the_sum_of_the_sizes() -> None:
         assert sample.sizes["past + new"] == sample.sizes["past"] + sample.sizes["new"]
 
 
+@pytest.mark.parametrize(("total", "has_sum"), [("total_new", True), ("total_old", False)])
+def test_a_total_of_what_is_past_and_new_is_their_sum(total: str, has_sum: bool) -> None:
+    """As onnxruntime-genai names them."""
+    body = (
+        f"(float[new, 4] x, float[past_new, 4] p, float[{total}] m) => (float[rows, 4] y, float[{total}] z)"
+    )
+    mod = from_onnx(model_of(f"g {body} {{ y = Concat <axis = 0> (p, x) z = Neg (m) }}"))
+    sized = sized_program(mod, {"new": (1, 8), "past_new": (0, 100)}, {}, silent)
+    assert (dim_ranges(sized.module["main"])[total] == DimRange(1, 108)) is has_sum
+    sums = [item.sizes["past_new"] + item.sizes["new"] for item in sized.samples]
+    assert ([item.sizes[total] for item in sized.samples] == sums) is has_sum
+
+
 def test_of_a_sum_one_summand_may_be_fixed_or_a_number() -> None:
     fixed = sized_program(decoder(), {"new": 3, "past": (0, 100)}, {}, silent)
     assert {sample.sizes["past + new"] - sample.sizes["past"] for sample in fixed.samples} == {3}
