@@ -29,7 +29,7 @@ class Thread(NamedTuple):
     step: int = 0
     seen: tuple[int, int, int] = IDLE_TICKET
     chunk: int = -1
-    count: int = 0  # chunks that the caller ran, then those it awaits
+    share: int = 0  # chunks that the caller ran, then those it awaits
     last: int = 0
     word: int = 0  # value with which a futex is compared
 
@@ -126,7 +126,7 @@ class Protocol:
             if thread.step + 1 < self.lanes:
                 return self.moved(state, lane, "claim", step=thread.step + 1)
             if lane == CALLER:
-                return self.moved(state, lane, "join", count=thread.chunks - thread.count, step=0)
+                return self.moved(state, lane, "join", share=thread.chunks - thread.share, step=0)
             return self.moved(state, lane, "idle", last=thread.loop)
         return self.moved(state, lane, "try", seen=seen)
 
@@ -162,7 +162,7 @@ class Protocol:
             raise FaultError(f"chunk {thread.chunk} of loop {thread.loop} ran twice")
         state = state._replace(ran=tuple(ran))
         if lane == CALLER:
-            return [self.moved(state, lane, "claim", count=thread.count + 1, chunk=-1)]
+            return [self.moved(state, lane, "claim", share=thread.share + 1, chunk=-1)]
         block = "work" if self.fault == "early done" else "count_done"
         return [self.moved(state, lane, block, chunk=-1)]
 
@@ -175,7 +175,7 @@ class Protocol:
         state = state._replace(fields=(number, chunks), done=0, ran=(0,) * chunks)
         if self.fault == "no number":
             state = state._replace(tickets=(IDLE_TICKET,) * self.lanes)
-        return [self.moved(state, lane, "store_loop", loop=number, chunks=chunks, count=0)]
+        return [self.moved(state, lane, "store_loop", loop=number, chunks=chunks, share=0)]
 
     def store_loop_step(self, state: State, lane: int, thread: Thread) -> list[State]:
         return [
@@ -206,7 +206,7 @@ class Protocol:
 
     def join_step(self, state: State, lane: int, thread: Thread) -> list[State]:
         """Spin, or announce the sleep at any moment."""
-        if state.done == thread.count:
+        if state.done == thread.share:
             return [self.ended(state, lane)]
         if not self.sleeps:
             return []
@@ -221,7 +221,7 @@ class Protocol:
         return [self.moved(state._replace(joining=True), lane, "join_sleep")]
 
     def join_sleep_step(self, state: State, lane: int, thread: Thread) -> list[State]:
-        if state.done == thread.count:
+        if state.done == thread.share:
             return [self.moved(state, lane, "join_awake")]
         return [self.moved(state, lane, "join_wait", word=state.done)]
 
