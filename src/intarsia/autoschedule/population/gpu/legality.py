@@ -11,7 +11,9 @@ from intarsia.ir.prim_func import KernelStatement, Store
 from intarsia.native.gpu.estimated_registers import MOST_REGISTERS, estimated_registers
 from intarsia.native.gpu.kernel_list import list_kernels
 from intarsia.native.gpu.static_cost import FACTS, resident_blocks
+from intarsia.native.gpu.tensorised import tensorised_tiling
 from intarsia.native.loop_state import LoopState
+from intarsia.support.errors import UsageError
 
 _MODEL: Final = "sm_80"
 _MOST_STATEMENTS: Final = 4096
@@ -20,6 +22,11 @@ _MOST_STATEMENTS: Final = 4096
 
 def is_launchable(task: SearchTask, state: LoopState) -> bool:
     """Return whether kernels of a program fit: their threads, shared memory, registers, and code."""
+    try:
+        # Lowered states are cached by their loops, which do not show lengths beyond their extents.
+        tensorised_tiling(state)
+    except UsageError:
+        return False
     lowered = lower_state(task, state)
     if lowered is None or lowered.kernels is None:
         return False
