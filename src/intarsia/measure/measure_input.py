@@ -25,7 +25,7 @@ PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, P
 """Plain values that JSON can represent."""
 
 
-_CHECKED_BY: Final = "quorum, three input sets, integers by their use, noise of sums and flat functions"
+_CHECKED_BY: Final = "quorum, three input sets, integers by their use, noise of flat functions"
 """How results are checked: a verdict of another check, in a database, is not one about this workload."""
 
 

@@ -30,7 +30,7 @@ from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.judge.tolerance import machine_epsilon
 from intarsia.op import call
 from intarsia.op.constant_argument import constant_arguments
-from intarsia.op.operator_facts import OperatorTrait, SumKind
+from intarsia.op.operator_facts import OperatorTrait
 from intarsia.op.operator_table import facts_of
 
 Array = npt.NDArray[Any]
@@ -70,7 +70,7 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
     otherwise than by position. So do results of functions that are flat somewhere: of the noise of its
     argument, Erf(-4) shows nothing, but engines round it otherwise, and 1 + Erf(-4) is nothing but that. So
     do sums with an exact constant: 1 + Exp(-9) shows little of Exp(-9), and whoever fuses it into a
-    Softplus rounds otherwise. So do long sums: of |x|^2 + |x|^2 - 2 x.x, noise of x shows nothing either.
+    Softplus rounds otherwise.
 
     Args:
         module: The program.
@@ -125,9 +125,7 @@ def _rounded_otherwise(call_: Call, generator: np.random.Generator) -> Call:
     type_ = call_.checked_type
     if not isinstance(call_.op, Op) or not isinstance(type_, TensorType):
         return call_
-    facts = facts_of(call_.op)
-    is_rounded = facts.has(OperatorTrait.FLAT) or facts.summation is not SumKind.NO_SUM
-    if is_rounded and type_.dtype in _ROUNDED:
+    if facts_of(call_.op).has(OperatorTrait.FLAT) and type_.dtype in _ROUNDED:
         return _times_noise(call_, type_, generator)
     if call_.op.name in _SUMS and type_.dtype in _WIDE and any(map(_is_exact, call_.args)):
         # Whole numbers stay: they are positions and counts, which a Floor or a shape may depend on.
