@@ -199,8 +199,8 @@ def with_moves(operand: Operand, number: int, values: list[RegionValue], steps: 
 
 def _in_words(shape: tuple[int, ...], axis: int, pair: int) -> tuple[int, ...]:
     """Return a shape with fewer elements along an axis, which is counted from the end."""
-    place = len(shape) + axis
-    return (*shape[:place], shape[place] // pair, *shape[place + 1 :])
+    position = len(shape) + axis
+    return (*shape[:position], shape[position] // pair, *shape[position + 1 :])
 
 
 def _added(shape: tuple[int, ...], dtype: DType, of: int | None, values: list[RegionValue]) -> int:

@@ -376,9 +376,9 @@ class _Planner:
         """Add the copy of an image of one pixel for the head, and return where it is."""
         channels = constant(image.channels)
         self.memory.storages.append(product(self.program.count, channels, constant(BYTES)))
-        place = Place(None, len(self.memory.storages) - 1)
-        self._copy_out(image, self.memory.plain_layout(image, place), "head")
-        return place
+        copied = Place(None, len(self.memory.storages) - 1)
+        self._copy_out(image, self.memory.plain_layout(image, copied), "head")
+        return copied
 
     def _copy_out(self, image: Image, target: Layout, name: str) -> None:
         order = self.memory.orders[image.number]

@@ -91,8 +91,8 @@ class SizedKernels(ABC):
     def _kernel(self, sizes: tuple[int, ...]) -> NativeKernel:
         kernel = self._kernels.get(sizes)
         if kernel is None:
-            made = self._made(sizes)
-            kernel = self._kernels[sizes] = made
+            sized = self._made(sizes)
+            kernel = self._kernels[sizes] = sized
             if len(self._kernels) > _MOST_SIZES:
                 self._kernels.popitem(last=False)
         else:
