@@ -104,8 +104,8 @@ class _Tile:
             )
             shape = 1, image.channels, rows, columns
             # Whatever has one pixel has one result, at which its window begins.
-            read = TileRead(image, *window.strides, window.first)
-            return self._param((image.number, window, is_one), shape, read)
+            windows = TileRead(image, *window.strides, window.first)
+            return self._param((image.number, window, is_one), shape, windows)
         if image.number in self._exprs and image.phase is None:
             return self._exprs[image.number]
         step = int(is_one or image.level != ONE_PIXEL)
