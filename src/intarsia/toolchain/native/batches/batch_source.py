@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from intarsia.toolchain.onnx_port import parse_model
 from intarsia.toolchain.source_function import source_function
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TypeProto
+    from onnx import ModelProto, TypeProto, ValueInfoProto
 
 ANY_SIZE: Final = "any"
 """Value of the option `batches` for code that reads the size of the batch."""
@@ -88,19 +88,12 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     model = parse_model(source, "native")
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [item for item in model.graph.input if item.name not in weights]
+    if _name_only_batch(inputs):
+        source = replace(source, model=model.SerializeToString())
     shapes = [_dims(item.type) for item in inputs]
     if all(isinstance(dim, int) for shape in shapes for dim in shape):
         return None
-    symbols = dict.fromkeys(dim for shape in shapes for dim in shape if isinstance(dim, str))
-    for item, shape in zip(inputs, shapes, strict=True):
-        if "" in shape or any(isinstance(dim, str) for dim in shape[1:]) or len(symbols) > 1:
-            raise CompileError(
-                f"native cannot compile this: parameter {item.name!r} has dimensions of any size that are no "
-                "batch, the first axis",
-                help="give them sizes: --shape name=1,128",
-            )
-    (symbol,) = symbols
-    assert isinstance(symbol, str)
+    symbol = _symbol_of_batch({item.name: shape for item, shape in zip(inputs, shapes, strict=True)})
     carrying = tuple(shape[:1] == (symbol,) for shape in shapes)
     text = Target(source.target).option("batches")
     sizes = USUAL_SIZES if text in (None, ANY_SIZE) else tuple(sorted({1, *map(int, str(text).split("+"))}))
@@ -116,6 +109,57 @@ def batch_source(source: KernelSource) -> BatchSource | None:
             help=f"give the batch a size: --shape {symbol}=8",
         )
     return result
+
+
+def _name_only_batch(inputs: Sequence[ValueInfoProto]) -> bool:
+    """Name the batch of the inputs if it is their only dimension of any size, and has no name.
+
+    skl2onnx and Keras write such batches. Two dimensions without names may differ, and stay as they are.
+
+    Args:
+        inputs: Inputs of a model; the type of one of them is changed.
+
+    Returns:
+        Whether a dimension was named.
+    """
+    unknown = [(item, axis) for item in inputs for axis, dim in enumerate(_dims(item.type)) if dim == ""]
+    if len(unknown) != 1 or unknown[0][1] != 0:
+        return False
+    ((item, axis),) = unknown
+    item.type.tensor_type.shape.dim[axis].dim_param = f"{item.name}[{axis}]"
+    return True
+
+
+def _symbol_of_batch(shapes: Mapping[str, Sequence[int | str]]) -> str:
+    """Return the name of the batch.
+
+    Args:
+        shapes: Dimensions of the parameters, by name.
+
+    Raises:
+        CompileError: A dimension of any size is no first axis, or first axes need not be equal.
+    """
+    batches: dict[str, str] = {}
+    for name, shape in shapes.items():
+        free = [axis for axis, dim in enumerate(shape) if isinstance(dim, str)]
+        if any(free):
+            raise _no_batch(f"axis {max(free)} of parameter {name!r} may have any size, and is not the first")
+        for axis in free:
+            batches.setdefault(str(shape[axis]), name)
+    first, *others = batches.values()
+    if others:
+        raise _no_batch(f"the first axes of {first!r} and {others[0]!r} may have any size, each its own")
+    (symbol,) = batches
+    if symbol == "":
+        raise _no_batch(f"the first axes of several parameters, {first!r} among them, have no name")
+    return symbol
+
+
+def _no_batch(problem: str) -> CompileError:
+    return CompileError(
+        f"native cannot compile this: {problem}; it runs batches of any size, the first axis of its inputs",
+        help="give sizes to the other dimensions: --shape name=1,128",
+    )
 
 
 def _function_of_items(batch: BatchSource) -> Function:

@@ -141,18 +141,34 @@ def test_parts_are_the_batch(items: int, others: set[int]) -> None:
     assert [size for size, _ in parts] == sorted({size for size, _ in parts}, reverse=True)
 
 
+def test_a_batch_without_a_name_runs_as_one_with_a_name() -> None:
+    rng = np.random.default_rng(0)
+    exe = native(program("g (float[?, 3] x) => (float[?, 3] y) { s = Softmax (x) y = Exp (s) }"))
+    for items in (0, 1, 5):
+        x = rng.standard_normal((items, 3)).astype(np.float32)
+        powers = np.exp(x - x.max(-1, keepdims=True))
+        np.testing.assert_allclose(exe(x), np.exp(powers / powers.sum(-1, keepdims=True)), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         (
             "g (float[n, 3, m] x) => (float[n, 3, m] y) { y = Relu (x) }",
-            "parameter 'x' has dimensions of any size that are no batch",
+            "axis 2 of parameter 'x' may have any size, and is not the first",
         ),
         (
             "g (float[n] x, float[m] z) => (float[n] y, float[m] u) { y = Relu (x) u = Relu (z) }",
-            "parameter 'x' has dimensions of any size that are no batch",
+            "the first axes of 'x' and 'z' may have any size, each its own",
         ),
-        ("g (float[?, 3] x) => (float[?, 3] y) { y = Relu (x) }", "no batch"),
+        (
+            "g (float[?] x, float[?] z) => (float[?] y, float[?] u) { y = Relu (x) u = Relu (z) }",
+            "the first axes of several parameters, 'x' among them, have no name",
+        ),
+        (
+            "g (float[n, ?] x) => (float[n, ?] y) { y = Relu (x) }",
+            "axis 1 of parameter 'x' may have any size",
+        ),
         (
             "g (float[n, 3] x) => (float[n, 3] y) { y = Softmax <axis = 0> (x) }",
             "it runs batches of any size item by item, but operator 'Softmax' at node 'y' mixes items",
