@@ -64,9 +64,16 @@ def check_quantisation(
 
     Raises:
         UsageError: There are calibration inputs without a budget of errors, a budget without them, exact
-            results are required, there is no such metric, or no limit for it.
+            results are required, there is no such metric, no limit for it, or the tolerance is not between
+            0 and 1.
     """
     metric_of(metric)
+    if tolerance is not None and not 0 < tolerance < 1:
+        # Zeros in place of an output have an error of 1. Whoever writes 5 means 5 %.
+        raise UsageError(
+            f"the tolerance {tolerance:g} is not between 0 and 1: it is a fraction of an output",
+            help="write 0.05 for errors of 5 % of an output, or --tolerance 26dB on the command line",
+        )
     if metric != TOP_1 and max_drop is None:
         raise UsageError(
             "a metric is given, but not how much it may drop",

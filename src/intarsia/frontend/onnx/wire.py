@@ -28,6 +28,7 @@ SELF = "\0self"
 LARGE = 1024
 """Bytes from which a weight is cut out."""
 
+_GIT_LFS = b"version https://git-lfs"
 _MODEL_GRAPH, _GRAPH_INITIALIZER = 7, 5
 _TENSOR_DATA_LOCATION, _TENSOR_EXTERNAL_DATA, _TENSOR_RAW_DATA = 14, 13, 9
 _DEFAULT, _EXTERNAL = 0, 1
@@ -52,6 +53,7 @@ def cut_out_weights(data: Buffer) -> bytes:
         InvalidModelError: The bytes are not a protobuf message, or end too early.
     """
     parts: list[bytes] = []
+    _refuse_git_lfs_pointer(data)
     for item in _fields(data, 0, len(data)):
         if item.number == _MODEL_GRAPH and item.kind == _LENGTH_DELIMITED:
             graph = b"".join(_graph_parts(data, item))
@@ -165,6 +167,15 @@ def _end_of_group(data: Buffer, number: int, start: int, end: int) -> int:
             case _:
                 position = next(_fields(data, position, end)).end
     return position
+
+
+def _refuse_git_lfs_pointer(data: Buffer) -> None:
+    """Refuse the short text that a clone without Git LFS has in place of a model."""
+    if bytes(data[: len(_GIT_LFS)]) == _GIT_LFS:
+        raise InvalidModelError(
+            "the file is a Git LFS pointer, not the model itself",
+            help="fetch the model: git lfs pull, in the folder of the clone",
+        )
 
 
 def not_a_model(why: str) -> InvalidModelError:

@@ -37,6 +37,10 @@ def test_small_weights_stay() -> None:
         (b"\x0b\x14", "not an ONNX model: byte 1 starts no field of a protobuf message"),
         (b"\x00\x00", "not an ONNX model: byte 0 starts no field of a protobuf message"),
         (b"\x08" + b"\xff" * 11, "not an ONNX model: no number ends at byte 11"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+            "the file is a Git LFS pointer, not the model itself",
+        ),
     ],
 )
 def test_damaged_messages(data: bytes, message: str) -> None:
