@@ -44,6 +44,11 @@ _KEEPING_ELEMENTS = frozenset(
 )
 """Operators that can leave the elements of their first argument in order."""
 
+_PARTITION = (
+    "control flow stays outside of kernels: build(partition_whole(mod, target)), of intarsia.passes; "
+    "tune and the commands do so"
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelStep:
@@ -141,12 +146,13 @@ class StraightLine:
                 return self._read(function.body, inner)
             case Call(op=Op() as op) if any(isinstance(arg, Function) for arg in expr.args):
                 with named_node(expr):
-                    raise NotCoveredError(f"operator {str(op)!r} has no native kernel: it runs a function")
+                    problem = f"operator {str(op)!r} has no native kernel: it runs a function"
+                    raise NotCoveredError(problem, help=_PARTITION)
             case Call(op=Op()):
                 with named_node(expr):
                     return self._add_call(expr, tuple(ref(arg) for arg in expr.args))
             case _:
-                raise CompileError(f"a native region cannot have {_described(expr)}")
+                raise CompileError(f"a native region cannot have {_described(expr)}", help=_PARTITION)
 
     def _add_call(self, call: Call, args: tuple[Ref, ...]) -> Ref:
         name = f"operator {str(call.op)!r}"

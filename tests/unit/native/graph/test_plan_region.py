@@ -233,3 +233,4 @@ def test_what_has_no_kernel_is_refused(text: str, message: str) -> None:
     with pytest.raises(CompileError) as error:
         planned(text)
     assert error.value.problem == message
+    assert ("partition_whole" in str(error.value)) == ("a native region" in message)
