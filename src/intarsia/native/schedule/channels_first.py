@@ -219,7 +219,11 @@ def _bands(form: ChannelsFirstForm, tile: ChannelsFirstChoice, task: ScheduleTas
     axis = form.op.axes[2]
     extents = {item.var: item.extent for item in form.op.reduce_axes}
     stride = rows.factor_of(axis.var)
-    reach = sum(abs(factor) * (extents[term] - 1) for term, factor in rows.terms.items() if term in extents)
+    reach = sum(
+        abs(factor) * (extents[term] - 1)
+        for term, factor in rows.terms.items()
+        if isinstance(term, LoopVar) and term in extents
+    )
     count = -(-axis.extent // tile.rows)
     overlap = reach + 1 - stride
     bands = max(1, -(-overlap * _ROWS_OF_OVERLAP // (tile.rows * stride)))
