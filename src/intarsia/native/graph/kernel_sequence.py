@@ -27,6 +27,7 @@ from intarsia.native.graph.matrix_packing import with_packing
 from intarsia.native.graph.merged_dimensions import merged_dimensions_dag
 from intarsia.native.graph.merged_padding import merged_padding_dag
 from intarsia.native.graph.merged_reduction import merged_reduction_dag
+from intarsia.native.graph.merged_scan import merged_scan_dag
 from intarsia.native.graph.merged_slice import merged_slice_dag
 from intarsia.native.graph.merged_transposition import merged_transposition_dag
 from intarsia.native.graph.narrow_dag import narrow_dag
@@ -126,6 +127,7 @@ class KernelSequence:
                 or joined_rows_dag(steps, self.values)
                 or merged_dimensions_dag(steps, self.values, outputs)
                 or merged_reduction_dag(steps, self.values, outputs)
+                or merged_scan_dag(steps, self.values, outputs)
                 or merged_transposition_dag(steps, self.values, outputs)
                 or merged_padding_dag(steps, self.values, outputs)
                 or merged_slice_dag(steps, self.values, outputs)

@@ -15,6 +15,8 @@ from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te.operators.reduced_axes import kept_shape, normalized_axis
 
+_POSITIONS = frozenset(["ArgMax", "ArgMin"])
+"""Operators that reduce the one axis that an attribute names, the first one by default."""
 _REDUCTIONS = frozenset(
     [
         "ReduceL1",
@@ -45,7 +47,9 @@ def merged_reduction_dag(
         None unless the calls are of these kinds, the axes are constants, and dimensions are merged.
     """
     *before, last = steps
-    if last.op.domain or last.op.name not in _REDUCTIONS or tuple(outputs) != tuple(last.outputs):
+    if last.op.domain or last.op.name not in _REDUCTIONS | _POSITIONS:
+        return None
+    if tuple(outputs) != tuple(last.outputs):
         return None
     if any(step.op.domain or not is_broadcast(step) for step in before):
         return None
@@ -53,8 +57,6 @@ def merged_reduction_dag(
     if source is None or not axes:
         return None
     shape = values[source].type.static_shape
-    number = last.args[1]
-    assert number is not None, "it has the axes"
     shapes = {
         item: values[item].type.static_shape
         for step in before
@@ -62,6 +64,7 @@ def merged_reduction_dag(
         if item is not None
     }
     shapes |= {source: shape, last.outputs[0]: kept_shape(shape, tuple(axes))}
+    number = None if last.op.name in _POSITIONS else last.args[1]
     if number in shapes or max(map(len, shapes.values())) != len(shape):
         return None
     starts = frozenset(axis for axis in range(1, len(shape)) if (axis in axes) != (axis - 1 in axes))
@@ -71,18 +74,23 @@ def merged_reduction_dag(
     reduced = [position for position, group in enumerate(groups) if group[0] in axes]
     if not reduced:
         return None
+    attrs = last.call.attrs.updated(keepdims=1)
     return kernel_dag(
         steps,
         values,
         outputs,
         shapes=merged_shapes(shapes, groups),
-        attrs={len(before): last.call.attrs.updated(keepdims=1)},
-        constants={number: np.array(reduced, np.int64)},
+        attrs={len(before): attrs.updated(axis=reduced[0]) if number is None else attrs},
+        constants={} if number is None else {number: np.array(reduced, np.int64)},
     )
 
 
 def _axes(step: KernelStep, values: Sequence[RegionValue]) -> frozenset[int]:
     """Return the axes of a reduction, counted from the first dimension; none if they are no constant."""
+    if step.op.name in _POSITIONS and step.args[0] is not None:
+        axis = step.call.attrs.get("axis", 0)
+        assert isinstance(axis, int)
+        return frozenset({normalized_axis(axis, len(values[step.args[0]].type.static_shape))})
     number = step.args[1] if len(step.args) > 1 else None
     constant = None if number is None else values[number].constant
     if constant is None or step.args[0] is None:

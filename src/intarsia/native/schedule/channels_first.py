@@ -32,6 +32,7 @@ from intarsia.native.schedule.convolution_order import ENOUGH, share_of_time
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.stage_loops import with_loops, with_vectors
 from intarsia.native.te import ComputeOp, Operation
+from intarsia.native.tir.affine import Affine, affine
 
 _KIND: Final = "channels first"
 _LEAST_WORK: Final = 64
@@ -45,6 +46,8 @@ _LOAD_COST: Final = 0.6
 """Cost of loading a vector of pixels or a weight; loads and multiplications overlap, but not completely."""
 _STEP_COST: Final = 2.0
 """Overhead of a reduction step: counters and branches."""
+_ROWS_OF_OVERLAP: Final = 4
+"""Rows of a band for each row that the next band copies as well."""
 _SHAPE_COST: Final = 0.02
 """Cost of each extra tile shape, which needs more code and compile time."""
 
@@ -178,11 +181,15 @@ def channels_first_state(task: ScheduleTask, choice: ChannelsFirstChoice | None 
         return None
     chain = chain_around(task, form.op, form.image.name if form.is_padded else None, _KIND)
     choice = choice or channels_first_choice(form, task)
+    is_parallel = task.is_parallel(work_of([form.op]))
+    bands = _bands(form, choice, task) if chain.pad is not None else None
     by_groups = _is_by_groups(form, task)
-    state = _with_results(chain, form, choice, task, by_groups=by_groups)
+    state = _with_results(chain, form, choice, task, bands, by_groups=by_groups)
     state = _with_sums(state, chain, form.phases, choice)
-    if chain.pad is not None and by_groups:
-        around = 0 if task.is_parallel(work_of([form.op])) else 1  # images and groups are one loop, or two
+    if chain.pad is not None and (by_groups or bands is not None):
+        # Images and groups are one loop, or two; bands of rows are one more, or part of that.
+        around = 0 if is_parallel else 1
+        around += bands is not None and (by_groups or not is_parallel)
         state = with_vectors(state, chain.pad, task).compute_at(chain.pad, chain.target, around)
     elif chain.pad is not None:
         state = with_loops(state, chain.pad, task)
@@ -198,15 +205,65 @@ def _is_by_groups(form: ChannelsFirstForm, task: ScheduleTask) -> bool:
     return not task.is_parallel(work_of([form.op])) or share_of_time(count, task.threads) >= ENOUGH
 
 
+def _bands(form: ChannelsFirstForm, tile: ChannelsFirstChoice, task: ScheduleTask) -> int | None:
+    """Return for how many rows of tiles padded copies are made; None for one copy of all that a group reads.
+
+    A copy that exceeds the second-level cache is written to memory, and read from there. Windows of
+    neighbouring bands overlap, and these rows are copied twice: bands are high enough that they are few.
+    Where strides leave no overlap, reading the input takes most of the time, which long pieces make faster.
+    """
+    shape, itemsize = form.image.buffers[0].shape, form.op.dtypes[0].numpy.itemsize
+    rows = _row_index(form)
+    if rows is None or prod(shape[1:]) // form.groups * itemsize <= task.isa.caches.second:
+        return None
+    axis = form.op.axes[2]
+    extents = {item.var: item.extent for item in form.op.reduce_axes}
+    stride = rows.factor_of(axis.var)
+    reach = sum(
+        abs(factor) * (extents[term] - 1)
+        for term, factor in rows.terms.items()
+        if isinstance(term, LoopVar) and term in extents
+    )
+    count = -(-axis.extent // tile.rows)
+    overlap = reach + 1 - stride
+    bands = max(1, -(-overlap * _ROWS_OF_OVERLAP // (tile.rows * stride)))
+    is_even = (
+        not task.is_parallel(work_of([form.op])) or share_of_time(-(-count // bands), task.threads) >= ENOUGH
+    )
+    return bands if overlap > 0 and bands < count and is_even else None
+
+
+def _row_index(form: ChannelsFirstForm) -> Affine | None:
+    """Return the index of the rows of the input, of images of two dimensions that are padded; else None."""
+    if len(form.op.axes) != 4 or not form.is_padded:
+        return None
+    reads = [
+        part
+        for part, _ in scalar_post_order(form.op.bodies[0])
+        if isinstance(part, Load) and part.buffer == form.image.buffers[0]
+    ]
+    return affine(reads[0].indices[2])
+
+
 def _with_results(
     chain: BlockedChain,
     form: ChannelsFirstForm,
     tile: ChannelsFirstChoice,
     task: ScheduleTask,
+    bands: int | None,
     *,
     by_groups: bool,
 ) -> LoopState:
-    """Order the loops: images, groups, rows, pixels, filters, then the elements of a tile."""
+    """Order the loops: images, groups, rows, pixels, filters, then the elements of a tile.
+
+    Args:
+        chain: Stages around the sums.
+        form: The sums.
+        tile: Size of a register tile.
+        task: DAG and machine.
+        bands: Number of rows of tiles that a padded copy is made for; None for one copy of all rows.
+        by_groups: Whether threads share images and groups only.
+    """
     state, target = chain.state, chain.target
     number, filter_, *outer, pixel = (loop.name for loop in state[target].iters)
     of_group = form.op.axes[1].extent // form.groups
@@ -219,8 +276,12 @@ def _with_results(
         inner.insert(1, f"{outer[-1]}.1")
         outer[-1] = f"{outer[-1]}.0"
     shared, rest = [number, f"{filter_}.0"], [*outer, f"{pixel}.0"]
+    if bands is not None:
+        state = state.split(target, outer[-1], [bands])
+        rest = [f"{outer[-1]}.0", f"{outer[-1]}.1", f"{pixel}.0"]
     if not by_groups:
-        shared, rest = [*shared, *rest], []
+        count = len(rest) if bands is None else 1
+        shared, rest = [*shared, *rest[:count]], rest[count:]
     state = state.reorder(target, [*shared, *rest, f"{filter_}.1.0", *inner])
     for name in inner[:-1]:
         state = state.unroll(target, name)

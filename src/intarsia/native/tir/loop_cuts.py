@@ -147,11 +147,14 @@ def _deciding_values(op: ArithOp, factor: int, rest: Range) -> Iterator[int]:
 def split_range(low: int, end: int, at: set[int], max_parts: int) -> tuple[list[Segment], int]:
     """Split the values from `low` to `end` minus 1; return the parts and the position of the longest one.
 
-    If there are more than `max_parts`, the parts before the longest become one, and those after it.
+    If there are more than `max_parts`, the parts before the longest become one, and those after it. Of
+    several longest parts that is the one in the middle, so that many equal parts are halved again and again.
     """
     borders = [low, *sorted(at), end]
     parts = [Segment(begin, stop) for begin, stop in pairwise(borders)]
-    main = max(range(len(parts)), key=lambda position: parts[position].size)
+    most = max(part.size for part in parts)
+    longest_parts = [position for position, part in enumerate(parts) if part.size == most]
+    main = longest_parts[(len(longest_parts) - 1) // 2] if len(parts) > max_parts else longest_parts[0]
     if len(parts) <= max_parts:
         return parts, main
     longest = parts[main]

@@ -197,19 +197,22 @@ class _Walker:
             main: Position of the longest segment.
             body_in: Function from a segment to the body simplified for it.
         """
-        stores, before = _store_count(body), len(self.comparisons.find_in(body))
+        before = len(self.comparisons.find_in(body))
         parts = [
             _Part(segment, body_in(segment), position == main) for position, segment in enumerate(segments)
         ]
         is_better = any(len(self.comparisons.find_in(part.body)) < before for part in parts)
-        if not is_better or not self.spend_budget((len(parts) - 1) * stores):
+        # Branches that a part never takes are gone from it: a Concat has each of its stores once, however
+        # many parts it is cut into.
+        added = sum(_store_count(part.body) for part in parts) - _store_count(body)
+        if not is_better or not self.spend_budget(added):
             return None
         refined: list[_Part] = []
         for part in parts:
             size = part.segment.size
             # Borders such as the first rows of a padded window are short: peeling them decides their guards.
             is_small = 1 < size <= _SMALL and not part.is_main and self.comparisons.find_in(part.body)
-            if is_small and self.spend_budget((size - 1) * stores):
+            if is_small and self.spend_budget((size - 1) * _store_count(part.body)):
                 ones = (Segment(value, value + 1) for value in range(part.segment.begin, part.segment.end))
                 refined += [_Part(segment, body_in(segment), False) for segment in ones]
             else:

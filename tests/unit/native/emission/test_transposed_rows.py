@@ -20,6 +20,7 @@ from intarsia.native.emission.transposed_rows import transpose
 from intarsia.native.machine.isa import Isa
 
 AVX2 = Isa("x86_64", "x86-64-v3", ("avx", "avx2", "f16c", "fma", "sse2", "sse4.1"))
+AVX512 = Isa("x86_64", "x86-64-v4", (*AVX2.features, "avx512f", "avx512bw", "avx512vl"))
 SHUFFLE = re.compile(r"(%\w+) = shufflevector .*? (%\w+), .*? (%\w+), <\d+ x i32> <(.*)>")
 
 
@@ -73,6 +74,15 @@ def test_rows_of_an_incomplete_square_are_masked() -> None:
     text = emit_llvm(parsed(text_of(5, 6, "y[i, j] = max(x[j, i], exp(x[j, i]));")), "k", AVX2).text
     assert text.count("@llvm.masked.load") == 6 + 1  # and the declaration
     assert "load float" not in text
+
+
+@pytest.mark.parametrize(("columns", "loads"), [(2, 2), (3, 3)])
+def test_few_columns_without_gaps_are_shuffled_out_of_whole_vectors(columns: int, loads: int) -> None:
+    """As pools of windows as long as their strides read them."""
+    text = emit_llvm(parsed(text_of(columns, 8)), "k", AVX512).text
+    assert text.count("load <8 x float>") == loads
+    assert text.count("shufflevector") == columns * loads
+    assert "masked.load" not in text
 
 
 def test_two_squares_of_a_cache_line() -> None:

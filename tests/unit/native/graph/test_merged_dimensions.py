@@ -131,6 +131,37 @@ def test_a_reduction_has_neighbours_as_one_dimension() -> None:
     assert [tensor.shape for tensor in kernel.dag.placeholders] == [(7, 3, 20)]
 
 
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize(("axis", "merged"), [(0, (7, 60)), (1, (7, 3, 20)), (-2, (21, 5, 4)), (3, (105, 4))])
+def test_cumulative_sums_have_other_dimensions_as_one(
+    axis: int, merged: tuple[int, ...], exclusive: int, reverse: int
+) -> None:
+    body = f"CumSum(%x, meta[Constant][0], exclusive={exclusive}, reverse={reverse})"
+    plan = planned(f"def @main(%x: Tensor[(7, 3, 5, 4), float32]) {{ {body} }}", np.array(axis))
+    assert [tensor.shape for tensor in plan.kernels[0].dag.placeholders] == [merged]
+    x = np.random.default_rng(3).integers(-4, 4, (7, 3, 5, 4)).astype(np.float32)
+    (result,) = run_plan(plan, [x], ISA)
+    forward = np.flip(x, axis) if reverse else x
+    sums = np.cumsum(forward, axis) - (forward if exclusive else 0)
+    np.testing.assert_array_equal(result, np.flip(sums, axis) if reverse else sums)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize(("axis", "merged"), [(0, (7, 60)), (-3, (7, 3, 20)), (3, (105, 4)), (None, (7, 60))])
+def test_positions_have_what_is_kept_as_one_dimension(
+    name: str, axis: int | None, merged: tuple[int, ...], keep: int
+) -> None:
+    attrs = f"keepdims={keep}" if axis is None else f"axis={axis}, keepdims={keep}"
+    plan = planned(f"def @main(%x: Tensor[(7, 3, 5, 4), float32]) {{ {name}(Neg(%x), {attrs}) }}")
+    assert [tensor.shape for tensor in plan.kernels[0].dag.placeholders] == [merged]
+    x = np.random.default_rng(3).integers(-4, 4, (7, 3, 5, 4)).astype(np.float32)
+    (result,) = run_plan(plan, [x], ISA)
+    extreme = np.argmax if name == "ArgMax" else np.argmin
+    np.testing.assert_array_equal(result, extreme(-x, axis=axis or 0, keepdims=bool(keep)))
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_results_are_the_same(seed: int) -> None:
     """Some dimensions of the second tensor are 1 or missing; a constant has others."""

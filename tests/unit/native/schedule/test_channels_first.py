@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import pytest
@@ -27,6 +27,8 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te.operators.column_phases import has_column_phases, in_column_phases
 from intarsia.native.te.operators.convolution import convolve
 from intarsia.native.te.operators.windows import Window, padded
+from intarsia.target.cache_sizes import CacheSizes
+from intarsia.target.machine_model import MachineModel
 
 SETS = x86_sets()
 ISA = SETS.get("x86-64-v3") or next(iter(SETS.values()))
@@ -98,6 +100,54 @@ CASES = {
 def test_it_computes_what_is_declared(case: Case, isa: Isa, threads: int) -> None:
     assert channels_first_state(ScheduleTask(case.dag(), isa, threads)) is not None
     assert_matches_declared(case.dag(), isa, threads)
+
+
+def with_small_caches(isa: Isa) -> Isa:
+    """Return a machine whose second-level cache holds no padded copy of the cases."""
+    return replace(isa, machine=MachineModel(caches=CacheSizes(256, 512, 1 << 20)))
+
+
+BANDS = {
+    "bands": (Case((40, 37), 3, 5), 2),
+    "bands of groups with a rest": (Case((41, 20), 12, 12, 4), 2),
+    "bands of images": (Case((50, 17), 2, 3, dilation=2, pad=2, batch=3), 2),
+    "bands with a stride": (Case((61, 37), 4, 5, stride=2), 2),
+    "bands without overlap": (Case((50, 90), 2, 3, taps=3, stride=5, pad=1), 1),
+    "windows as high as the image": (Case((7, 37), 4, 5, taps=7, pad=3), 1),
+}
+
+
+@pytest.mark.quick_cases(5)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("case", [case for case, _ in BANDS.values()], ids=BANDS)
+def test_bands_of_rows_compute_what_is_declared(case: Case, isa: Isa, threads: int) -> None:
+    assert_matches_declared(case.dag(), with_small_caches(isa), threads)
+
+
+@pytest.mark.parametrize(("case", "around"), BANDS.values(), ids=BANDS)
+def test_copies_beyond_the_second_cache_are_made_by_bands(case: Case, around: int) -> None:
+    """Images, groups, then bands of rows, whose copy overlaps with that of the next band."""
+    state = default_state(case.dag(), with_small_caches(ISA), 1)
+    placed = state.attach_map.positions.get(state.stage_id("pad"))
+    assert placed == (state.stage_id("relu"), around)
+
+
+def test_threads_share_bands() -> None:
+    state = default_state(Case((400, 64), 3, 4).dag(), with_small_caches(ISA), 2)
+    assert state["relu"].iters[0].annotation is IteratorAnnotation.PARALLEL
+    assert state.attach_map.positions.get(state.stage_id("pad")) == (state.stage_id("relu"), 0)
+
+
+def test_choices_are_read_of_bands() -> None:
+    dag = BANDS["bands"][0].dag()
+    family = schedule_family(dag, with_small_caches(ISA), 1)
+    assert family is not None
+    for choice in [family.default, (1, 1, 1), (3, 2, 1)]:
+        state = family.state_of(choice)
+        assert state is not None
+        state.notes.clear()
+        assert family.choice_of(state) == choice
 
 
 def sums_in_registers(dag: ComputeDAG) -> Sequence[int]:

@@ -1,7 +1,7 @@
 from tests.tir_checks import checked, in_module, lines_of, parsed
 
 from intarsia.ir import PrimFunc
-from intarsia.ir.loop_walk import walk
+from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import For, IfThenElse
 from intarsia.native.tir import LoopPartition
 
@@ -153,3 +153,23 @@ def test_buffers_of_copies_have_names_of_their_own() -> None:
         "alloc t_1: Buffer[(), float32] {",
         "alloc t: Buffer[(), float32] {",
     ]
+
+
+def test_many_equal_parts_are_all_cut() -> None:
+    """A Concat of many tensors: each part has one store, so that no budget is needed."""
+    parts = 100
+
+    def chosen(first: int, behind: int) -> str:
+        if behind - first == 1:
+            return f"y[i] = x[i - {first * 8}];"
+        middle = (first + behind) // 2
+        lower, upper = chosen(first, middle), chosen(middle, behind)
+        return f"if i < {middle * 8} {{ {lower} }} else {{ {upper} }}"
+
+    text = f"""def prim @f(x: Buffer[(8,), float32], y: Buffer[({parts * 8},), float32]) {{
+      for i in {parts * 8} {{ {chosen(0, parts)} }}
+    }}"""
+    after = partitioned(text, LoopPartition(max_statements=parts))
+    assert guards(after) == 0
+    entered = [visit.statement for visit in walk(after.body) if visit.event is Event.ENTER]
+    assert [loop.extent for loop in entered if isinstance(loop, For)] == [8] * parts

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import mul
-from typing import Final
+from typing import Final, TypeAlias
 
 from intarsia.ir import DType
 from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute
 from intarsia.native.te.expression import Expression
-from intarsia.native.te.functions import const, lowest, power, sqrt
+from intarsia.native.te.functions import const, if_then_else, logical_and, lowest, power, sqrt
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
@@ -40,16 +39,20 @@ from intarsia.native.te.tensor import Tensor
 ZERO_POINT: Final = "zero_point"
 """Attribute of mean pools of bytes in native kernels: the zero point, less which the bytes are summed."""
 
+Guarded: TypeAlias = Callable[[Expression, Sequence[Expression]], Expression]
+"""Function of an element and its indices in padded dimensions to the element, or a constant in padding."""
+
 
 @compute_rule("MaxPool")
 @in_float32
 def max_pool(call: ComputeCall) -> Sequence[Tensor]:
     """Declare the largest element of each window, and its position if that is wanted."""
     x, windows = call.input(0), _windows(call)
-    source = padded(x, windows, lowest(x.dtype), f"{call.name}.pad")
+    neutral = const(lowest(x.dtype), x.dtype)
     if len(call.output_types) > 1:
+        source = padded(x, windows, neutral, f"{call.name}.pad")
         return max_pool_with_positions(call, source, windows)
-    return [_pool(source, windows, functions.max, call.shape, call.name)]
+    return [_pool(x, windows, neutral, functions.max, call.shape, call.name)]
 
 
 @compute_rule("AveragePool")
@@ -62,9 +65,8 @@ def average_pool(call: ComputeCall) -> Sequence[Tensor]:
     windows, with_padding = _windows(call), bool(call.integer("count_include_pad"))
     x, zero = call.input(0), call.integer(ZERO_POINT, 0)
     is_integer = x.dtype.is_integer
-    source = padded(x, windows, const(zero, x.dtype) if is_integer else 0.0, f"{call.name}.pad")
     prepare = as_words if is_integer else unchanged
-    total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum", prepare)
+    total = _pool(x, windows, const(zero, x.dtype), functions.sum, call.shape, f"{call.name}.sum", prepare)
     if is_integer:
         taps = math.prod(window.taps for window in windows)
         total = less_zero_points(total, taps * zero, f"{call.name}.centred")
@@ -88,9 +90,8 @@ def average_pool(call: ComputeCall) -> Sequence[Tensor]:
 def lp_pool(call: ComputeCall) -> Sequence[Tensor]:
     """Declare the p-norm of each window."""
     prepare, finish = _norm(call.integer("p"))
-    windows = _windows(call)
-    source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
-    total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum", prepare)
+    x, windows = call.input(0), _windows(call)
+    total = _pool(x, windows, const(0, x.dtype), functions.sum, call.shape, f"{call.name}.sum", prepare)
     return [compute(call.shape, lambda *i: finish(total[i]), call.name)]
 
 
@@ -146,8 +147,9 @@ def _windows(call: ComputeCall) -> tuple[Window, ...]:
 
 
 def _pool(
-    source: Tensor,
+    x: Tensor,
     windows: Sequence[Window],
+    neutral: Expression,
     combine: Combine,
     shape: Sequence[int],
     name: str,
@@ -156,16 +158,40 @@ def _pool(
     """Combine the elements of each window, in two stages if that takes fewer operations.
 
     The first stage combines whole rows, the second one the elements of the combined row. So a window of 5 x 5
-    takes ten operations, not 25, and the first stage reads neighbours whatever the stride.
+    takes ten operations, not 25, and the first stage reads neighbours whatever the stride. Padding above and
+    below is left out of the sums of rows by guards, which cutting loops removes, and combined rows are padded
+    on the left and right: a padded copy of all rows would be written and read first.
+
+    Args:
+        x: Tensor without padding.
+        windows: Windows along its spatial dimensions.
+        neutral: Value of the padding.
+        combine: Reduction of elements.
+        shape: Shape of the result.
+        name: Name of the last stage.
+        prepare: Function of each element before it is combined.
     """
     *outer, last = windows
     height = math.prod(window.taps for window in outer)
-    if height * last.taps > height + last.taps and last.count > 1:
-        stretched = Window(source.shape[-1], source.shape[-1], 1, 1, 1, 0, 0)
-        rows = (*source.shape[:2], *(window.count for window in outer), source.shape[-1])
-        source = _combined(source, (*outer, stretched), combine, rows, f"{name}.rows", prepare)
-        windows, prepare = (*(replace(window, taps=1, stride=1) for window in outer), last), unchanged
-    return _combined(source, windows, combine, shape, name, prepare)
+    # Two stages of as many operations pay where they save a padded copy larger than the combined rows.
+    most = height * last.taps - (last.stride == 1 or all(window.is_inside for window in windows))
+    if most < height + last.taps or last.count == 1:
+        source = padded(x, windows, neutral, f"{name}.pad")
+        return _combined(source, windows, combine, shape, name, prepare)
+    leading = len(x.shape) - len(windows)
+    stretched = Window(x.shape[-1], x.shape[-1], 1, 1, 1, 0, 0)
+
+    def guarded(element: Expression, positions: Sequence[Expression]) -> Expression:
+        pairs = zip(outer, positions, strict=True)
+        conditions = [condition for window, position in pairs for condition in window.holds(position)]
+        return if_then_else(logical_and(*conditions), element, neutral) if conditions else element
+
+    rows = (*shape[:leading], *(window.count for window in outer), x.shape[-1])
+    combined = _combined(x, (*outer, stretched), combine, rows, f"{name}.rows", prepare, guarded)
+    singles = tuple(Window(window.count, window.count, 1, 1, 1, 0, 0) for window in outer)
+    along = (*singles, last)
+    source = padded(combined, along, prepare(neutral), f"{name}.pad")
+    return _combined(source, along, combine, shape, name, unchanged)
 
 
 def _combined(
@@ -175,11 +201,19 @@ def _combined(
     shape: Sequence[int],
     name: str,
     prepare: Prepare,
+    guarded: Guarded | None = None,
 ) -> Tensor:
+    """Combine the elements of each window of a padded tensor, or of one without padding under guards."""
     taps = tap_axes(windows)
 
     def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
-        return combine(prepare(source[(n, c, *tap_indices(windows, positions, taps))]), taps)
+        at = tap_indices(windows, positions, taps)
+        if guarded is None:
+            return combine(prepare(source[(n, c, *at)]), taps)
+        shifted = [
+            index - window.begin if window.begin else index for window, index in zip(windows, at, strict=True)
+        ]
+        return combine(prepare(guarded(source[(n, c, *shifted)], at[:-1])), taps)
 
     return compute(shape, element, name, ("n", "c", *spatial_names(len(windows))))
 
