@@ -58,7 +58,7 @@ class ConvolutionAlgorithm(Enum):
         return int(self.value[-1]) if self.value.startswith("winograd") else 0
 
 
-_CHOSEN: Final = (ConvolutionAlgorithm.WINOGRAD_2, ConvolutionAlgorithm.WINOGRAD_4)
+ACCURATE_TRANSFORMS: Final = (ConvolutionAlgorithm.WINOGRAD_2, ConvolutionAlgorithm.WINOGRAD_4)
 """Algorithms that AUTO considers besides direct sums; F(6, 3) is less accurate."""
 
 
@@ -99,6 +99,11 @@ class ConvolutionShape(NamedTuple):
         """Number of multiply-adds by direct sums."""
         input_channels, rows, columns, output_channels, groups, _ = self
         return TAPS * TAPS * input_channels * rows * columns * output_channels // groups
+
+    def tiles(self, tile: int) -> int:
+        """Return the number of Winograd's tiles of a size, of all phases of a dilated convolution."""
+        extents = [-(-extent // self.dilation) for extent in (self.rows, self.columns)]
+        return self.dilation**2 * prod(-(-extent // tile) for extent in extents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,7 @@ def estimated_costs(
     direct = products * (shape.rows * shape.columns * _read_share(shape) + _WEIGHT_COST * costs.weights)
     return {
         ConvolutionAlgorithm.DIRECT: direct,
-        **{algorithm: _cost(algorithm.tile, shape, costs) for algorithm in _CHOSEN},
+        **{algorithm: _cost(algorithm.tile, shape, costs) for algorithm in ACCURATE_TRANSFORMS},
     }
 
 
@@ -231,13 +236,11 @@ def _read_share(shape: ConvolutionShape) -> float:
 def _cost(tile: int, shape: ConvolutionShape, costs: RelativeCosts) -> float:
     """Return the cost of multiplications, weight loads and transforms."""
     input_channels, rows, columns, output_channels, groups, dilation = shape
-    extents = [-(-extent // dilation) for extent in (rows, columns)]
-    tiles = prod(-(-extent // tile) for extent in extents)
-    points, phases = (tile + TAPS - 1) ** 2, dilation**2
+    tiles, points, phases = shape.tiles(tile), (tile + TAPS - 1) ** 2, dilation**2
     copy = _COPY_COST * output_channels * rows * columns if phases > 1 else 0.0
     # The first phase loads the weights from memory, the others from a cache.
     loads = _WEIGHT_COST * costs.weights + _CACHED_WEIGHT_COST * costs.second * (phases - 1)
     return copy + points * (
-        output_channels * input_channels // groups * (phases * tiles + loads)
-        + phases * tiles * (output_channels + input_channels) * _POINT_COST
+        output_channels * input_channels // groups * (tiles + loads)
+        + tiles * (output_channels + input_channels) * _POINT_COST
     )
