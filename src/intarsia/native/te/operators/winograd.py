@@ -285,16 +285,16 @@ def _input_at(
         matrices: Matrices of the transforms.
         value_at: Function from a position in the line to its value.
     """
-    rows = matrices.inputs
-    return _chosen(position, [_input(row, [value_at(at) for at in range(len(rows))]) for row in rows])
+    values = [value_at(at) for at in range(len(matrices.inputs))]
+    return _chosen(position, [_input(row, values) for row in matrices.inputs])
 
 
 def _result_at(
     position: Expression, matrices: Transforms, value_at: Callable[[int], Expression]
 ) -> Expression:
     """Return an element of a result: the result matrix times the products of a line; see `_input_at`."""
-    rows = matrices.results
-    return _chosen(position, [_result(row, [value_at(at) for at in range(rows.shape[1])]) for row in rows])
+    values = [value_at(at) for at in range(matrices.results.shape[1])]
+    return _chosen(position, [_result(row, values) for row in matrices.results])
 
 
 def _chosen(position: Expression, choices: Sequence[Expression]) -> Expression:
