@@ -1,10 +1,12 @@
 """Share of this machine's bound that whole models reach on native, and what limits the rest.
 
-The bound of a kernel is the longer of two times: its multiply-adds at the peak of the pipes (those that are
-left if Winograd's algorithm fits), and its tensors at the bandwidth of the smallest cache that holds them, or
-of memory. Weights come from memory if all of them are more than the last-level cache. The bound of a model is
-the sum, for its kernels run one after the other. The peak is timed, bandwidths and barriers are those of the
-machine model: `intarsia doctor --calibrate` measures them, else they are defaults of the CPU's family.
+The bound of a kernel is the longer of two times: its multiply-adds at the peak of the pipes, and its tensors
+at the bandwidth of the smallest cache that holds them, or of memory. Where Winograd's algorithm fits, it is
+that of the algorithm with the lower bound: Winograd's has fewer products, in whole tiles, but transforms,
+whose tiles are written and read in the second-level cache, and larger weights. Weights come from memory if
+all of them are more than the last-level cache. The bound of a model is the sum, for its kernels run one after
+the other. The peak is timed, bandwidths and barriers are those of the machine model: `intarsia doctor
+--calibrate` measures them, else they are defaults of the CPU's family.
 
 Of a model under 80 %, a sentence says which kernels lose the time and what limits each; it is generated from
 the kernels' loops. Percentages in it are shares of the time that is lost.

@@ -16,6 +16,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
 from intarsia.native.schedule.schedule_task import work_of
 from intarsia.native.te import ComputeOp
+from intarsia.native.te.operators.blocked_layout import BLOCKED, WINOGRAD
 from intarsia.runtime.profile import ProfileRow
 
 _FLOAT_BYTES: Final = 4
@@ -78,6 +79,10 @@ class Machine:
             rate = model.second_bandwidth
         return size / (rate * self.hertz * self.threads)
 
+    def seconds_of_scratch(self, size: float) -> float:
+        """Return the least seconds to write and read bytes that need not leave the second-level cache."""
+        return size / (self.isa.machine.second_bandwidth * self.hertz * self.threads)
+
     @property
     def barrier_seconds(self) -> float:
         """Seconds of a barrier; none with one thread."""
@@ -106,26 +111,44 @@ class Kernel:
         is_copy = self.row.kernel.is_conversion or not self.row.kernel.nodes
         return None if self.plan is None or is_copy else self.plan.dag
 
-    @cached_property
+    @property
     def arithmetic(self) -> float:
         """Least seconds of its multiply-adds."""
-        work = self.row.kernel.work
-        if work is None:
-            return 0.0 if self._part is None else 2 * _count_sums(self._part) / self.machine.peak
-        # The bound of the profile counts what Winograd's algorithm leaves, but also bytes.
-        seconds = work.flop / self.machine.peak
-        return seconds if work.bound is None else min(seconds, work.bound)
+        return self._roofs[0]
 
-    @cached_property
+    @property
     def transfer(self) -> float:
         """Least seconds of its reads and writes."""
-        work = self.row.kernel.work
+        return self._roofs[1]
+
+    @cached_property
+    def _roofs(self) -> tuple[float, float]:
+        """Least seconds of arithmetic, and of reads and writes, of the algorithm with the lower bound."""
+        work, machine = self.row.kernel.work, self.machine
+        if work is None and self._part is None:
+            return 0.0, 0.0
         if work is None:
-            return 0.0 if self._part is None else self.machine.seconds_of_bytes(_count_bytes(self._part))
-        weights = min(work.bytes, self.weight_bytes) if self.streams else 0
-        return self.machine.seconds_of_bytes(work.bytes - weights) + self.machine.seconds_of_bytes(
-            weights, is_from_memory=True
-        )
+            assert self._part is not None
+            arithmetic = 2 * _count_sums(self._part) / machine.peak
+            return arithmetic, machine.seconds_of_bytes(_count_bytes(self._part))
+        weights = min(work.bytes, self.weight_bytes)
+        direct = work.flop / machine.peak, self._moved(work.bytes - weights, weights)
+        if work.bound is None:
+            return direct
+        # The bound of the profile counts what Winograd's algorithm leaves, but also bytes.
+        least = min(direct[0], work.bound)
+        scratch = 0 if self.plan is None else _transformed_bytes(self.plan.dag)
+        if not scratch:
+            return least, direct[1]
+        moved = self._moved(work.bytes - weights, self.weight_bytes) + machine.seconds_of_scratch(scratch)
+        return min(direct, (least, moved), key=max)
+
+    def _moved(self, tensors: int, weights: int) -> float:
+        """Return the least seconds to read and write tensors, and to read weights, of sizes in bytes."""
+        machine = self.machine
+        if not self.streams:
+            return machine.seconds_of_bytes(tensors + weights)
+        return machine.seconds_of_bytes(tensors) + machine.seconds_of_bytes(weights, is_from_memory=True)
 
     @property
     def weight_bytes(self) -> int:
@@ -188,6 +211,14 @@ def _count_bytes(dag: ComputeDAG) -> int:
     """Return the bytes of all that a kernel reads and writes, each tensor once."""
     tensors = (*dag.placeholders, *dag.outputs)
     return sum(math.prod(tensor.shape) * tensor.dtype.numpy.itemsize for tensor in tensors)
+
+
+def _transformed_bytes(dag: ComputeDAG) -> int:
+    """Return the bytes of transformed tiles that Winograd's algorithm writes and then reads."""
+    anchors = [op.name for op in _loops(dag) if op.attrs.get(BLOCKED) == WINOGRAD]
+    scratch = {f"{name}.{stage}" for name in anchors for stage in ("input", "product")}
+    elements = sum(math.prod(op.shape) for op in _loops(dag) if op.name in scratch)
+    return 2 * elements * _FLOAT_BYTES
 
 
 def _loops(dag: ComputeDAG) -> list[ComputeOp]:

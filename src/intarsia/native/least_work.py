@@ -1,30 +1,52 @@
-"""The fewest products that a call can be computed with."""
+"""The fewest multiply-adds that a call can be computed with."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 from intarsia.ir import Call, Expr, Op, TensorType
-from intarsia.native.graph.convolution_algorithm import transformable_shape
+from intarsia.native.graph.convolution_algorithm import (
+    ACCURATE_TRANSFORMS,
+    ConvolutionShape,
+    transformable_shape,
+)
+from intarsia.native.te.operators.winograd import TAPS, transform_operations
 from intarsia.op.work import multiply_adds
-
-_SAVED: Final = 4.0
-"""Factor by which F(4x4, 3x3), the fastest algorithm that is accurate enough, saves products."""
 
 
 def least_multiply_adds(expr: Expr) -> float:
     """Return the multiply-adds of a call by the algorithm that needs the fewest; 0 if it is no product.
 
-    Convolutions that algorithms of Winograd's fit count with what these leave, and transposed ones without
-    the products with zeros between the elements of their input.
+    Convolutions that algorithms of Winograd's fit count with the products of these and the operations of
+    their transforms, and transposed ones without the products with zeros between the elements of their input.
     """
     products = multiply_adds(expr)
     if not products or not isinstance(expr, Call):
         return products
     if isinstance(expr.op, Op) and expr.op.name == "ConvTranspose":
         return min(products, _scattered_products(expr, products))
-    return products / _SAVED if transformable_shape(expr) else products
+    shape = transformable_shape(expr)
+    return products if shape is None else min(products, _transformed_products(expr, shape))
+
+
+def _transformed_products(call: Call, shape: ConvolutionShape) -> int:
+    """Return the multiply-adds of a convolution by the algorithm of Winograd's that needs the fewest.
+
+    Tiles are whole: those at the lower and right edges compute results that are not there. The weights are
+    transformed before.
+    """
+    type_ = call.checked_type
+    assert isinstance(type_, TensorType), "it is a convolution"
+    batch = type_.static_shape[0]
+    return batch * min(_products_of_tiles(shape, algorithm.tile) for algorithm in ACCURATE_TRANSFORMS)
+
+
+def _products_of_tiles(shape: ConvolutionShape, tile: int) -> int:
+    """Return the multiply-adds of one image by Winograd's tiles of a size, with their transforms."""
+    sums = (tile + TAPS - 1) ** 2 * shape.input_channels // shape.groups * shape.output_channels
+    of_input, of_result = transform_operations(tile)
+    transforms = of_input * shape.input_channels + of_result * shape.output_channels
+    return shape.tiles(tile) * (sums + transforms)
 
 
 def _scattered_products(call: Call, products: int) -> int:

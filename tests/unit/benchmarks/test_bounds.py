@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from benchmarks.bounds import Bound
 from benchmarks.kernel_limits import Kernel, Limit, Machine
 from tests.unit.native.graph.test_plan_region import planned
 
+from intarsia.ir import Constant, DType, Function, TensorType, Var
+from intarsia.native.graph import plan_region
 from intarsia.native.machine.isa import Isa
+from intarsia.op import call
+from intarsia.op.infer import typed
 from intarsia.runtime.kernel_profiler import KernelWork, ProfiledKernel, SourceNode
 from intarsia.runtime.profile import ProfileRow
 from intarsia.target.machine_families import family_model
 
 HERTZ = 4e9
+NODE = SourceNode("n", "N")
 
 
 def _machine(threads: int = 1) -> Machine:
@@ -26,8 +33,7 @@ def _kernel(
 ) -> Kernel:
     """Return the only kernel of a program, with its work and time."""
     (plan,) = planned(program, *constants).kernels
-    nodes = (SourceNode("n", "N"),)
-    described = ProfiledKernel(plan.name, nodes, nodes[0], KernelWork(flop, size))
+    described = ProfiledKernel(plan.name, (NODE,), NODE, KernelWork(flop, size))
     return Kernel(ProfileRow("native", "main", described, 1, seconds), plan, _machine(threads), streams=False)
 
 
@@ -114,6 +120,32 @@ def test_the_bound_is_that_of_the_slower_roof() -> None:
     # From the last-level cache, 20 bytes arrive in a cycle.
     slower = _kernel(program, _matrix(512, 512), flop=0, size=2 * MIB, seconds=2e-3)
     assert slower.bound == pytest.approx(2 * MIB / (20 * HERTZ))
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_winograd_moves_its_tiles_and_its_larger_weights(*, streams: bool) -> None:
+    x = Var("x", checked_type=TensorType((1, 64, 56, 56), DType.FLOAT32))
+    weight = Constant(np.ones((64, 64, 3, 3), np.float32))
+    convolution = typed(call("Conv", x, weight, pads=(1, 1, 1, 1), kernel_shape=(3, 3)))
+    plans = plan_region(Function((x,), convolution), _machine().isa).kernels
+    (plan,) = [item for item in plans if "winograd4" in item.name]
+    # What is left of the products is nothing here, so that reads and writes bind.
+    work = KernelWork(2 * 9 * 64 * 64 * 56 * 56, 2 * MIB, 1e-9)
+    row = ProfileRow(
+        "native", "main", ProfiledKernel(plan.name, (NODE,), NODE, work), 1, seconds=1e-3
+    )  # fmt: skip
+    machine, weights = _machine(), 4 * 36 * 64 * 64
+    tiles = 2 * 4 * 36 * (64 + 64) * 14 * 14
+    tensors = 2 * MIB - weights
+    if streams:
+        moved = machine.seconds_of_bytes(tensors) + machine.seconds_of_bytes(weights, is_from_memory=True)
+    else:
+        moved = machine.seconds_of_bytes(tensors + weights)
+    assert Kernel(row, plan, machine, streams).bound == pytest.approx(
+        moved + machine.seconds_of_scratch(tiles)
+    )
+    # Direct sums move no tiles: they are the bound of a machine that multiplies as fast as one likes.
+    assert Kernel(row, plan, replace(machine, peak=1e18), streams).bound == pytest.approx(moved)
 
 
 def test_a_model_near_its_bound_needs_no_reason() -> None:

@@ -36,9 +36,30 @@ from intarsia.passes import (
     FoldScaleAxis,
     SimplifyInference,
 )
-from intarsia.passes.fold_scale.scale import scaled_constant
+from intarsia.passes.fold_scale import layer
+from intarsia.passes.fold_scale.scale import Acceptance, acceptance_of, scaled_constant
 from intarsia.target import DeviceType, VirtualDevice
 from intarsia.transform import Pass, Sequential, get_pass
+
+
+def test_weights_that_no_multiplication_can_reach_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of large models are read once at most: their largest elements say which factors they take."""
+    x = var(2, 4, 5, 6)
+    first, last, apart = weights(4, 4, 1, 1), weights(6, 4, 3, 3), weights(6, 6, 1, 1)
+    moved = call("Conv", call("Mul", call("Conv", x, first), factors(4, 1, 1)), last)
+    body = call("Conv", call("Softmax", moved, axis=1), apart)
+    read: list[Constant] = []
+
+    def recorded(axis: int | None, *constants: Constant) -> Acceptance:
+        read.extend(constants)
+        return acceptance_of(axis, *constants)
+
+    monkeypatch.setattr(layer, "acceptance_of", recorded)
+    assert multiplications(BACKWARD(program(body, x))) == 0
+    assert [constant.data.shape for constant in read] == [first.data.shape]
+    read.clear()
+    assert multiplications(FORWARD(program(body, x))) == 0
+    assert [constant.data.shape for constant in read] == [last.data.shape]
 
 
 def test_a_transpose_moves_the_axis_of_a_scale() -> None:

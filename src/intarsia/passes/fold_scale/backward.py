@@ -32,17 +32,22 @@ class BackwardPlan:
         accepted: Scales that an expression takes, if it is used once.
         pending: The scale that an expression is to take.
         dropped: Multiplications that go away: their argument takes them.
+        awaited: Operands of multiplications, directly or through operators that carry scales or add.
+            Weights are read for these only.
     """
 
     uses: Counter[Expr]
     accepted: dict[Expr, Acceptance] = field(default_factory=dict)
     pending: dict[Expr, Scale] = field(default_factory=dict)
     dropped: dict[Expr, int] = field(default_factory=dict)
+    awaited: set[Expr] = field(default_factory=set)
 
     @classmethod
     def of(cls, order: list[Expr], uses: Counter[Expr]) -> BackwardPlan:
         """The plan for a function's expressions, in post-order. Linear in the program and its weights."""
         plan = cls(uses)
+        for expr in reversed(order):
+            plan._await(expr)
         for expr in order:
             acceptance = plan._acceptance(expr)
             if acceptance is not None:
@@ -51,13 +56,23 @@ class BackwardPlan:
             plan._push(expr)
         return plan
 
+    def _await(self, expr: Expr) -> None:
+        """Record the arguments of an expression that scales may be moved to."""
+        scale, carrier = scale_of(expr), carrier_of(expr)
+        if scale is not None and isinstance(expr, Call):
+            self.awaited.add(expr.args[scale[0]])
+        elif expr in self.awaited and carrier is not None:
+            self.awaited.add(carrier.data)
+        elif expr in self.awaited and isinstance(expr, Call) and operator_name(expr) in _SUMS:
+            self.awaited.update(expr.args)
+
     def _from_operand(self, operand: Expr) -> Acceptance | None:
         return self.accepted.get(operand) if self.uses[operand] == 1 else None
 
     def _acceptance(self, expr: Expr) -> Acceptance | None:
         if scale_of(expr) is not None:
             return self._of_multiplication(expr)
-        if self.uses[expr] != 1:
+        if self.uses[expr] != 1 or expr not in self.awaited:
             return None
         layer = layer_of(expr)
         if layer is not None:

@@ -20,16 +20,22 @@ class ForwardPlan:
         accepted: Scales that all uses of an expression take in its place; None if some use takes none.
         pulled: The scale that is taken out of an expression, for its uses to take.
         dropped: Multiplications that go away: their uses take them.
+        scaled: Multiplications, and what carries their results. Weights are read for these only.
     """
 
     accepted: dict[Expr, Acceptance | None] = field(default_factory=dict)
     pulled: dict[Expr, Scale] = field(default_factory=dict)
     dropped: dict[Expr, int] = field(default_factory=dict)
+    scaled: set[Expr] = field(default_factory=set)
 
     @classmethod
     def of(cls, order: list[Expr]) -> ForwardPlan:
         """The plan for a function's expressions, in post-order. Linear in the program and its weights."""
         plan = cls()
+        for expr in order:
+            carrier = carrier_of(expr)
+            if scale_of(expr) is not None or (carrier is not None and carrier.data in plan.scaled):
+                plan.scaled.add(expr)
         for expr in reversed(order):
             plan._offer(expr)
         for expr in order:
@@ -49,7 +55,8 @@ class ForwardPlan:
         """Which argument of a call can be scaled, and by what."""
         layer = layer_of(expr)
         if layer is not None:
-            return layer.data_position, layer.accepts_input()
+            is_scaled = layer.call.args[layer.data_position] in self.scaled
+            return layer.data_position, layer.accepts_input() if is_scaled else None
         found = scale_of(expr)
         if found is not None:
             return found[0], self._of_multiplication(expr, *found)

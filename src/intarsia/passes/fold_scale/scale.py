@@ -141,8 +141,8 @@ def acceptance_of(axis: int | None, *constants: Constant) -> Acceptance:
     from ml_dtypes import finfo
 
     limits = finfo(constants[0].data.dtype)
-    largest = max((_largest(item.data) for item in constants), default=0.0)
-    first = _largest(constants[0].data)
+    sizes = [_largest(item.data) for item in constants]
+    first, largest = sizes[0], max(sizes)
     lowest = float(limits.smallest_normal) * _ROOM / first if first else 0.0
     return Acceptance(axis, False, lowest, float(limits.max) / largest if largest else inf)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod, sqrt
 from typing import Any, Final
 
@@ -25,9 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import AttrValue
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Arith, ArithOp
 from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
-from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.compute import compute, placeholder, reduce_axis
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import equal, select
 from intarsia.native.te.operators.blocked_layout import (
@@ -102,6 +105,37 @@ def _polynomial(roots: Sequence[float]) -> npt.NDArray[np.float64]:
     for root in singles:
         coefficients = np.convolve(coefficients, (-root, 1))
     return coefficients
+
+
+@cache
+def transform_operations(tile: int) -> tuple[int, int]:
+    """Return the least instructions of an input tile's transform and of a result tile's, for each channel.
+
+    An operation that several rows share counts once. Each multiplication is fused with an addition. Additions
+    that are left count only where they are more than the multiplications: there are CPUs with pipes for them.
+
+    Args:
+        tile: Size of a tile, one of TILES.
+    """
+    matrices = Transforms.of(tile)
+    of_input, of_result = (
+        _line_operations(matrix, transformed)
+        for matrix, transformed in ((matrices.inputs, _input), (matrices.results, _result))
+    )
+    extent = tile + TAPS - 1
+    # Inputs: all columns, then all rows; results: all columns, then the rows that are left.
+    return 2 * extent * of_input, (extent + tile) * of_result
+
+
+def _line_operations(
+    matrix: npt.NDArray[np.float64], transformed: Callable[[Any, list[Expression]], Expression]
+) -> int:
+    line = placeholder(matrix.shape[1:])
+    values = [line[position] for position in range(matrix.shape[1])]
+    parts = {part for row in matrix for part, _ in scalar_post_order(transformed(row, values).scalar)}
+    operators = [part.op for part in parts if isinstance(part, Arith)]
+    products = operators.count(ArithOp.MUL)
+    return max(products, len(operators) - 2 * products)
 
 
 def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) -> npt.NDArray[Any]:
@@ -251,16 +285,16 @@ def _input_at(
         matrices: Matrices of the transforms.
         value_at: Function from a position in the line to its value.
     """
-    rows = matrices.inputs
-    return _chosen(position, [_input(row, [value_at(at) for at in range(len(rows))]) for row in rows])
+    values = [value_at(at) for at in range(len(matrices.inputs))]
+    return _chosen(position, [_input(row, values) for row in matrices.inputs])
 
 
 def _result_at(
     position: Expression, matrices: Transforms, value_at: Callable[[int], Expression]
 ) -> Expression:
     """Return an element of a result: the result matrix times the products of a line; see `_input_at`."""
-    rows = matrices.results
-    return _chosen(position, [_result(row, [value_at(at) for at in range(rows.shape[1])]) for row in rows])
+    values = [value_at(at) for at in range(matrices.results.shape[1])]
+    return _chosen(position, [_result(row, values) for row in matrices.results])
 
 
 def _chosen(position: Expression, choices: Sequence[Expression]) -> Expression:
