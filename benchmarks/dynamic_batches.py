@@ -31,6 +31,7 @@ import onnx
 SIZES: Final = (1, 2, 3, 4, 6, 7, 8, 11, 16, 23)
 CONTENDERS: Final = ("native -batches=any", "native", "native static", "onnxruntime", "openvino")
 _ARTIFACT: Final = CONTENDERS[0]
+_STATIC: Final = "native static"
 _BATCH: Final = "batch"
 PERCEPTRON: Final = "perceptron"
 """Name of a model of four matrix products, whose weights every item of a batch reads."""
@@ -45,17 +46,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.2, help="seconds of a turn")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--contenders", nargs="*", default=CONTENDERS, help=f"besides {_ARTIFACT}")
     parser.add_argument("--serve", nargs=2, metavar=("CONTENDER", "FILE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         contender, file = arguments.serve
-        serve(contender, file, arguments.threads)
+        serve(contender, file, arguments.threads, arguments.sizes)
         return
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
             write_model(model, path)
-            report(model, path, arguments.threads, arguments.rounds, arguments.seconds)
+            report(model, path, arguments)
 
 
 def perceptron() -> onnx.ModelProto:
@@ -90,13 +93,20 @@ def write_model(name: str, path: Path) -> None:
     for item in model.graph.input:
         if item.name not in weights:
             item.type.tensor_type.shape.dim[0].dim_param = _BATCH
+    targets = {node.input[1] for node in model.graph.node if node.op_type == "Reshape"}
+    for tensor in model.graph.initializer:
+        if tensor.name in targets:
+            extents = onnx.numpy_helper.to_array(tensor).copy()
+            if extents.size > 1 and extents[0] == 1:
+                extents[0] = 0  # as many as there are: models of the zoo name their batch of 1
+                tensor.CopyFrom(onnx.numpy_helper.from_array(extents, tensor.name))
     del model.graph.value_info[:]
     for item in model.graph.output:
         item.type.tensor_type.ClearField("shape")
     onnx.save(model, path)
 
 
-def serve(contender: str, file: str, threads: int) -> None:
+def serve(contender: str, file: str, threads: int, sizes: Sequence[int]) -> None:
     """Time calls of one contender as lines on standard input ask for."""
     from intarsia import build, from_onnx
     from intarsia.measure.inputs import random_inputs
@@ -108,12 +118,12 @@ def serve(contender: str, file: str, threads: int) -> None:
     target = Target(f"cpu -toolchain={name} -threads={threads} {'' if is_static else rest}".strip())
     module = from_onnx(file)
     whole = None if is_static else build(partition_whole(module, target))
-    inputs = {size: random_inputs(bind_sizes(module, {_BATCH: size})["main"], 0) for size in SIZES}
+    inputs = {size: random_inputs(bind_sizes(module, {_BATCH: size})["main"], 0) for size in sizes}
     executables = {
         size: build(partition_whole(bind_sizes(module, {_BATCH: size}), target)) if whole is None else whole
-        for size in SIZES
+        for size in sizes
     }
-    answer_turns([(executables[size], inputs[size]) for size in SIZES])
+    answer_turns([(executables[size], inputs[size]) for size in sizes])
 
 
 class TakesArrays(Protocol):
@@ -185,13 +195,19 @@ class Contender:
         self.process.wait()
 
 
-def report(model: str, path: Path, threads: int, rounds: int, seconds: float) -> None:
+def report(model: str, path: Path, arguments: argparse.Namespace) -> None:
     """Time all contenders, and print a table."""
-    command = [sys.executable, "-m", "benchmarks.dynamic_batches", "--threads", str(threads), "--serve"]
-    contenders = {name: Contender([*command, name, str(path)]) for name in CONTENDERS}
+    threads, sizes = arguments.threads, arguments.sizes
+    command = [sys.executable, "-m", "benchmarks.dynamic_batches", "--threads", str(threads)]
+    command += ["--sizes", *map(str, sizes), "--serve"]
+    names = dict.fromkeys((_ARTIFACT, *arguments.contenders))
+    contenders = {name: Contender([*command, name, str(path)]) for name in names}
     able = [name for name, item in contenders.items() if item.is_ready]
     try:
-        rows = {size: time_size(size, contenders, able, rounds, seconds) for size in SIZES}
+        rows = {
+            size: time_size(number, contenders, able, arguments.rounds, arguments.seconds)
+            for number, size in enumerate(sizes)
+        }
     finally:
         for contender in contenders.values():
             contender.close()
@@ -200,26 +216,25 @@ def report(model: str, path: Path, threads: int, rounds: int, seconds: float) ->
     for size, times in rows.items():
         artifact = times[_ARTIFACT]
         ratios = (f"{times[name] / artifact:14.3f}" for name in able[1:])
-        first = contenders[_ARTIFACT].first_calls[SIZES.index(size)]
+        first = contenders[_ARTIFACT].first_calls[sizes.index(size)]
         print(f"{size:5}  {artifact * 1e3:7.3f} ms  {first * 1e3:7.3f} ms  " + "  ".join(ratios), flush=True)
     engines = [name for name in able if not name.startswith("native")]
     better = [min(times[name] for name in engines) / times[_ARTIFACT] for times in rows.values()]
-    static = [times["native static"] / times[_ARTIFACT] for times in rows.values()]
     print(f"better engine: {statistics.geometric_mean(better):.3f} on average, {min(better):.3f} at least")
-    print(
-        f"own static build: {statistics.geometric_mean(static):.3f} on average, {min(static):.3f} at least",
-        flush=True,
-    )
+    if _STATIC in able:
+        static = [times[_STATIC] / times[_ARTIFACT] for times in rows.values()]
+        mean = statistics.geometric_mean(static)
+        print(f"own static build: {mean:.3f} on average, {min(static):.3f} at least", flush=True)
 
 
 def time_size(
-    size: int, contenders: dict[str, Contender], able: Sequence[str], rounds: int, seconds: float
+    number: int, contenders: dict[str, Contender], able: Sequence[str], rounds: int, seconds: float
 ) -> dict[str, float]:
-    """Return the median of the turns of each contender at one size."""
+    """Return the median of the turns of each contender at one size, by its number."""
     turns: dict[str, list[float]] = {name: [] for name in able}
     for _ in range(rounds):
         for name in able:
-            turns[name].append(contenders[name].time(SIZES.index(size), seconds))
+            turns[name].append(contenders[name].time(number, seconds))
     return {name: statistics.median(values) for name, values in turns.items()}
 
 

@@ -52,7 +52,7 @@ def check_network(model: onnx.ModelProto, threads: int, algorithm: str) -> bool:
             except (CompileError, ExecutionError, InvalidModelError):
                 event("too small, or not for the reference")
                 continue
-            kernel._arena[:] = 0xFF  # every number is NaN
+            kernel._arena.array[:] = 0xFF  # every number is NaN
             try:
                 results = executable.run_flat(**given_inputs)
             except ExecutionError:

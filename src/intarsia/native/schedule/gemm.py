@@ -183,16 +183,21 @@ def _pays_to_copy(form: GemmForm, tile: GemmTile) -> bool:
 
 
 def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) -> GemmTile:
-    size = form.op.dtypes[0].numpy.itemsize
     is_far = right_is_far(form, task, threads)
     lanes = task.lanes(form.op)
     sizes = form.rows, form.columns, lanes, task.accumulators_of(form.op)
-    # Rows whose distance shares a large factor with that of elements of one set are spread over few sets.
-    machine = task.isa.machine
-    rows_of_set = max(1, machine.first_ways - _OTHER_WAYS)
-    sets = machine.set_bytes // gcd(form.depth * size, machine.set_bytes)
-    most_rows = min(MANY_ROWS, rows_of_set * sets)
+    rows_of_set = max(1, task.isa.machine.first_ways - _OTHER_WAYS)
+    most_rows = min(MANY_ROWS, rows_of_set * cache_sets_of_rows(form, task))
     return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows, task.costs)
+
+
+def cache_sets_of_rows(form: GemmForm, task: ScheduleTask) -> int:
+    """Return over how many sets of the first-level cache elements of one column of the left matrix spread.
+
+    They are few where the distance of rows shares a large factor with that of elements of one set.
+    """
+    machine, size = task.isa.machine, form.op.dtypes[0].numpy.itemsize
+    return machine.set_bytes // gcd(form.depth * size, machine.set_bytes)
 
 
 def with_product(

@@ -19,7 +19,8 @@ be left for the last two tiles has its own code:
           else ...
 
 The last two tiles share their rows evenly: 9 rows are 5 and 4. A single row would read as much of the packed
-matrix as 8 rows do, and could not compute meanwhile.
+matrix as 8 rows do, and could not compute meanwhile. Where there is code for more rows than a whole tile has,
+as few rows are one tile.
 
 Loops of tiles may be moved into other loops, since no item depends on what is computed for another one.
 """
@@ -68,7 +69,7 @@ def repeat_items(
         is_moved_in: Whether the loop over items is moved into the outermost loops of the function, so that
             what these read, such as a block of filters, is read for all items one after another.
     """
-    loops = _ItemLoops.of((function,))
+    loops = _ItemLoops.of((function,), function)
     item = LoopVar(loops.variables.fresh("item"))
     kind = ForKind.PARALLEL if is_parallel and not _has_parallel(function.body) else ForKind.SERIAL
 
@@ -87,18 +88,25 @@ def repeat_items(
 
 
 def repeat_rows(
-    functions: Sequence[PrimFunc], carrying: Collection[str], rows_of_item: int, *, is_parallel: bool
+    functions: Sequence[PrimFunc],
+    carrying: Collection[str],
+    rows_of_item: int,
+    height: int,
+    *,
+    is_parallel: bool,
 ) -> PrimFunc:
     """Return the loop function for any number of items of some rows each.
 
     Args:
-        functions: Loop functions for 1, 2, 3 ... rows; the last one is that for a whole tile.
+        functions: Loop functions for 1, 2, 3 ... rows, for less than twice the height less one.
         carrying: Names of the parameters whose first axis is the rows.
         rows_of_item: Number of rows of an item.
+        height: Number of rows of a whole tile. As many rows as the last function has are a single tile; of
+            more rows the last two tiles share theirs.
         is_parallel: Whether tiles are shared among threads, where the functions have no parallel loops.
     """
-    loops = _ItemLoops.of(functions)
-    whole, height = functions[-1], len(functions)
+    whole, most = functions[height - 1], len(functions)
+    loops = _ItemLoops.of(functions, whole)
     tile = LoopVar(loops.variables.fresh("tile"))
     rows = _product(loops.count, rows_of_item)
     kind = ForKind.PARALLEL if is_parallel and not _has_parallel(whole.body) else ForKind.SERIAL
@@ -109,18 +117,26 @@ def repeat_rows(
     rest_begin = _rest_begin(begin, left, height)
     is_last = Arith(ArithOp.LT, (left, _literal(height)))
     half = _int(ArithOp.FLOOR_DIV, _int(ArithOp.ADD, left, 1), 2)
-    rest_size = Arith(ArithOp.SELECT, (is_last, _int(ArithOp.SUB, rows, rest_begin), half))
+    rest_size: Scalar = Arith(ArithOp.SELECT, (is_last, _int(ArithOp.SUB, rows, rest_begin), half))
+    if most > height:
+        is_single = Arith(
+            ArithOp.AND,
+            (Arith(ArithOp.LT, (_literal(height), rows)), Arith(ArithOp.LE, (rows, _literal(most)))),
+        )
+        count = Arith(ArithOp.SELECT, (is_single, _literal(1), count))
+        rest_size = Arith(ArithOp.SELECT, (is_single, rows, rest_size))
 
     def loop(bodies: Sequence[Statement]) -> Statement:
         rest: Statement = bodies[0]
-        for number, body in enumerate(bodies[1:-1], 2):
-            rest = IfThenElse(Arith(ArithOp.EQ, (rest_size, _literal(number))), body, rest)
+        for number, body in enumerate(bodies[1:], 2):
+            if number != height:
+                rest = IfThenElse(Arith(ArithOp.EQ, (rest_size, _literal(number))), body, rest)
         if height > 1:
             # A whole tile, where the rest of two is whole as well, or is that of one tile and a row less.
             shares = Arith(ArithOp.LT, (left, _literal(2 * height - 1)))
             is_even = Arith(ArithOp.EQ, (left, _literal(height)))
             is_whole = Arith(ArithOp.OR, (Arith(ArithOp.NOT, (shares,)), is_even))
-            rest = IfThenElse(is_whole, bodies[-1], rest)
+            rest = IfThenElse(is_whole, bodies[height - 1], rest)
         return For(tile, MOST_ITEMS * rows_of_item, rest, kind, count)
 
     new = {
@@ -167,8 +183,8 @@ class _ItemLoops:
     items: Buffer
 
     @classmethod
-    def of(cls, functions: Sequence[PrimFunc]) -> _ItemLoops:
-        names = buffer_names(functions[-1])
+    def of(cls, functions: Sequence[PrimFunc], whole: PrimFunc) -> _ItemLoops:
+        names = buffer_names(whole)
         loops = (visit.statement for function in functions for visit in walk(function.body))
         variables = NameSupply(loop.var.name for loop in loops if isinstance(loop, For))
         return cls(names, variables, Buffer(names.fresh(ITEMS), (), DType.INT64))

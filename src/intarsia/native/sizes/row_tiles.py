@@ -9,7 +9,13 @@ from typing import Final
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.dag.gemm_form import GemmForm, gemm_form
 from intarsia.native.machine.isa import Isa
-from intarsia.native.schedule.gemm import GemmPlan, gemm_plans, right_is_far, state_of_plans
+from intarsia.native.schedule.gemm import (
+    GemmPlan,
+    cache_sets_of_rows,
+    gemm_plans,
+    right_is_far,
+    state_of_plans,
+)
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock
 from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
@@ -25,7 +31,8 @@ _MOST_ROWS_FAR: Final = 14
 """The same where the matrix comes from beyond the second-level cache.
 
 Only the first tile of a panel waits for it, so that 9 rows as 5 and 4 by 3 vectors take 1.25 of the time of 9
-by 2 (768x3072, one thread of Zen 4).
+by 2 (768x3072, one thread of Zen 4). Where 14 rows are in too few sets of the first-level cache, this is for
+a single tile only: 128 rows of 2048 take 0.78 of the time in tiles of 8 rows.
 """
 
 
@@ -34,12 +41,13 @@ class RowTiles:
     """Schedules of a computation for a few rows.
 
     Attributes:
-        schedules: Schedules for 1, 2, 3 ... rows; the last one is that for a whole tile. Their constants are
-            packed alike.
+        schedules: Schedules for 1, 2, 3 ... rows. Their constants are packed alike.
+        height: Number of rows of a whole tile, at most as many as there are schedules.
         threads: Number of threads that share the columns; 1 if the rows are to be shared.
     """
 
     schedules: tuple[ScheduledDag, ...]
+    height: int
     threads: int
 
 
@@ -63,19 +71,20 @@ def row_tiles(dag: ComputeDAG, carrying: Collection[str], isa: Isa, threads: int
     if not plans or not all(plan.form.right_is_packed and plan.form.row == 0 for plan in plans):
         return None
     tiles = {plan.form.op.name: _tile(plan, task) for plan in plans}
-    height = min(tile.rows for tile in tiles.values())
+    most = min(tile.rows for tile in tiles.values())
+    height = min([most, *(_height(plan, task) for plan in plans if most > _MOST_ROWS)])
     across = min(-(-plan.form.columns // tiles[plan.form.op.name].columns) for plan in plans)
     pays_off = task.is_parallel(work_of(usual.ops) * height // _USUAL_ROWS)  # for one tile of rows
     shared = threads if pays_off and across >= threads * PIECES and len(plans) == 1 else 1
     schedules: list[ScheduledDag] = []
-    for rows in range(1, height + 1):
+    for rows in range(1, most + 1):
         few = with_rows(dag, carrying, rows)
         assert few is not None, "it has rows of the usual number"
         schedule = _scheduled(few, plans, tiles, ScheduleTask(few, isa, shared))
         if schedule is None or (schedules and schedule.packings != schedules[0].packings):
             return None
         schedules.append(schedule)
-    return RowTiles(tuple(schedules), shared)
+    return RowTiles(tuple(schedules), height, shared)
 
 
 def _tile(plan: GemmPlan, task: ScheduleTask) -> GemmTile:
@@ -84,6 +93,12 @@ def _tile(plan: GemmPlan, task: ScheduleTask) -> GemmTile:
     is_far = right_is_far(plan.form, task, plan.threads)
     most_rows = _MOST_ROWS_FAR if is_far else _MOST_ROWS
     return gemm_tile(*sizes, is_far=is_far, most_rows=most_rows, costs=task.costs)
+
+
+def _height(plan: GemmPlan, task: ScheduleTask) -> int:
+    """Return the number of rows of a tile of many rows, of which a set of the cache has to keep each line."""
+    rows_of_set = -(-_MOST_ROWS_FAR // cache_sets_of_rows(plan.form, task))
+    return _MOST_ROWS if rows_of_set > task.isa.machine.first_ways else _MOST_ROWS_FAR
 
 
 def _scheduled(

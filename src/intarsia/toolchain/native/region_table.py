@@ -10,6 +10,7 @@ from intarsia.native.execution.call_table import BufferRef, CallTable, KernelCal
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.runtime.kernel import Array
 from intarsia.support.aligned_memory import allocate_aligned
+from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.arena import too_large_arena
 from intarsia.toolchain.native.libraries import library_symbols
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
@@ -71,5 +72,17 @@ def allocate_arena(size: int) -> Array:
     """
     try:
         return allocate_aligned(size)
+    except MemoryError as error:
+        raise too_large_arena(size) from error
+
+
+def grow_arena(arena: GrowingMemory, size: int) -> bool:
+    """As `GrowingMemory.grow`, for the values between kernels.
+
+    Raises:
+        CompileError: There is not so much memory.
+    """
+    try:
+        return arena.grow(size)
     except MemoryError as error:
         raise too_large_arena(size) from error

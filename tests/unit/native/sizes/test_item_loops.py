@@ -28,6 +28,8 @@ from intarsia.runtime.kernel import Array
 from intarsia.target.machine_families import family_model
 
 SETTINGS = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_OF_ONE_SET = 1024
+"""Elements of rows that begin in the same set of a first-level cache with sets of 4 KiB."""
 
 
 def run_items(kernel: RunnableKernel, arrays: list[Array]) -> None:
@@ -88,7 +90,7 @@ def loops_of(tiles: RowTiles, rows: int, isa: Isa, *, is_parallel: bool) -> Prim
         passes(IRModule({GlobalVar("f"): schedule.lowered(isa.caches)})).prim_func("f")
         for schedule in tiles.schedules
     ]
-    return repeat_rows(functions, {"x", "y"}, rows, is_parallel=is_parallel)
+    return repeat_rows(functions, {"x", "y"}, rows, tiles.height, is_parallel=is_parallel)
 
 
 def random_rows(shape: tuple[int, ...], seed: int) -> Array:
@@ -140,6 +142,17 @@ def test_products_of_matrices_with_items_have_no_tiles(name: str) -> None:
     assert row_tiles(product(8, 8, 8), {"x", name}, Isa.host(), 1) is None
 
 
+def test_rows_in_few_sets_of_the_cache_have_lower_tiles_but_for_a_single_one() -> None:
+    heights = []
+    for depth in (_OF_ONE_SET, _OF_ONE_SET + 32):
+        isa = with_second_cache(replace(CPUS["znver4"], machine=family_model("znver4")), 1 << 15)
+        tiles = row_tiles(product(1, depth, 768), {"x"}, isa, 1)
+        assert tiles is not None
+        heights.append((tiles.height, len(tiles.schedules)))
+    assert heights[0][0] < heights[0][1]
+    assert heights[1][0] == heights[1][1] == heights[0][1]
+
+
 def with_second_cache(isa: Isa, size: int) -> Isa:
     """Return an instruction set whose machine has a second-level cache of some bytes."""
     return replace(isa, machine=replace(isa.machine, caches=replace(isa.caches, second=size)))
@@ -157,17 +170,18 @@ def test_tiles_of_a_matrix_beyond_the_second_level_cache_are_higher() -> None:
 
 @pytest.mark.parametrize("second", [1 << 20, 1 << 11])
 @pytest.mark.parametrize("isa", sorted(x86_sets()))
-def test_every_rest_that_two_tiles_share_is_right(isa: str, second: int) -> None:
+@pytest.mark.parametrize("depth", [12, _OF_ONE_SET])
+def test_every_rest_that_two_tiles_share_is_right(depth: int, isa: str, second: int) -> None:
     machine = with_second_cache(x86_sets()[isa], second)
-    tiles = row_tiles(product(1, 12, 50), {"x"}, machine, 1)
+    tiles = row_tiles(product(1, depth, 50), {"x"}, machine, 1)
     assert tiles is not None
     function = loops_of(tiles, 1, machine, is_parallel=False)
-    w, b = random_rows((12, 50), 1), random_rows((50,), 2)
+    w, b = random_rows((depth, 50), 1), random_rows((50,), 2)
     packings = {packing.tensor_name: packing for packing in tiles.schedules[0].packings}
     packed = packings["w"].pack(w) if "w" in packings else w
     kernel = compile_kernel(function, machine)
     for rows in range(4 * len(tiles.schedules) + 1):
-        x, y = random_rows((rows, 12), rows), np.full((rows + 1, 50), np.nan, np.float32)
+        x, y = random_rows((rows, depth), rows), np.full((rows + 1, 50), np.nan, np.float32)
         run_items(kernel, [x, packed, b, y, np.array(rows, np.int64)])
         np.testing.assert_array_equal(y[:-1], np.maximum(x @ w + b, 0))
         assert np.isnan(y[-1]).all()

@@ -86,7 +86,7 @@ def item_function(
     if tiles is not None:
         rows = plain.outputs[0].shape[0]
         functions = [lowered(schedule) for schedule in tiles.schedules]
-        function = repeat_rows(functions, with_items, rows, is_parallel=is_parallel)
+        function = repeat_rows(functions, with_items, rows, tiles.height, is_parallel=is_parallel)
         schedule = tiles.schedules[0]
     else:
         schedule = scheduled(dag, isa, threads) if state is None else with_state(dag, state)

@@ -6,11 +6,13 @@ import copy
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
+from intarsia.native.execution.filled_table import TableFiller
 from intarsia.native.execution.item_kind import NUMBER_OF, ItemKind
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
@@ -18,18 +20,23 @@ from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import UsageError
+from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
 from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import Argument, ArgumentKind
-from intarsia.toolchain.native.region_table import allocate_arena, load_functions
+from intarsia.toolchain.native.region_table import grow_arena, load_functions
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
 
 _MOST_SIZES: Final = 64
-"""Sizes whose tables of calls are kept; one has a few KiB, and is made in a millisecond."""
+"""Sizes whose tables of calls are kept; one has a few KiB, and is made in 0.3 ms."""
+_SHARE_AHEAD: Final = 16
+"""The arena begins with this part of the bytes of all weights, so that memory grows by at most 6 %."""
+_MOST_AHEAD: Final = 1 << 24
+"""Bytes that the arena begins with at most: 900 tokens of BERT-base."""
 
 
 class ItemKernel:
@@ -60,7 +67,8 @@ class ItemKernel:
         self._describe = describe
         self._region: ItemRegion | None = region
         self._functions: tuple[NativeFunction, ...] = functions or load_functions(region.region)
-        self._arena = self._long_arena = allocate_arena(0)
+        self._arena, self._long_arena = GrowingMemory(), GrowingMemory()
+        grow_arena(self._arena, _bytes_ahead(region))
         self._frames: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
         self._kernels: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
 
@@ -103,7 +111,8 @@ class ItemKernel:
         self._kernels.clear()
         self._frames.clear()
         self._region, self._functions = None, ()
-        self._arena = self._long_arena = allocate_arena(0)
+        self.__dict__.pop("_calls", None)  # it refers to code and weights
+        self._arena, self._long_arena = GrowingMemory(), GrowingMemory()
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`, for any number of items.
@@ -191,19 +200,21 @@ class ItemKernel:
             self._frames.move_to_end(key)
             return frame
         wanted, wanted_long = whole.arena_bytes(sizes), whole.long_bytes(room)
-        if wanted > self._arena.nbytes or wanted_long > self._long_arena.nbytes:
-            self._kernels.clear()  # their tables refer to the smaller arena
+        if any((grow_arena(self._arena, wanted), grow_arena(self._long_arena, wanted_long))):
+            self._kernels.clear()  # their tables refer to the memory before
             self._frames.clear()
-            self._arena = allocate_arena(max(wanted, self._arena.nbytes))
-            self._long_arena = allocate_arena(max(wanted_long, self._long_arena.nbytes))
         numbers = tuple(np.full((), count, np.int64) for count in counts)
         most = wanted // whole.long_begin if whole.long_begin else 0
-        table = _table(whole, numbers, self._functions, _Arena(self._arena, most, self._long_arena, room))
+        table = self._calls.at(numbers, most, self._arena.array, room, self._long_arena.array)
         kernel = NativeKernel(self.source, whole.region, self._describe, pool=self._pool, table=table)
         frame = self._frames[key] = _SizedKernel(kernel, numbers, counts)
         if len(self._frames) > _MOST_SIZES:
             self._frames.popitem(last=False)
         return frame
+
+    @cached_property
+    def _calls(self) -> _ItemTable:
+        return _ItemTable(self._open_region(), self._functions)
 
     def _sizes(self, inputs: Sequence[Value]) -> tuple[int, ...]:
         """Return the sizes of a call, of which all parameters that have one have the same.
@@ -252,37 +263,60 @@ class _SizedKernel:
             number[()] = count
 
 
-@dataclass(frozen=True, slots=True)
-class _Arena:
-    """Memory of values, and the number of items for which each part of it is: others, and those of keys."""
-
-    short: Array
-    items: int
-    long: Array
-    keys: int
+def _bytes_ahead(whole: ItemRegion) -> int:
+    """Return the size of the arena before there is a call: pages that are new cost up to 2 us each."""
+    weights = sum(constant.array.nbytes for constant in whole.region.constants)
+    return min(weights // _SHARE_AHEAD, _MOST_AHEAD, whole.long_begin * whole.limits[-1][1])
 
 
-def _table(
-    whole: ItemRegion, numbers: Sequence[Array], functions: Sequence[NativeFunction], arena: _Arena
-) -> CallTable:
-    """Return the calls for numbers of items, with the caller's arrays in slots."""
-    region = whole.region
-    begin, long_begin = array_address(arena.short), array_address(arena.long)
-    constants = [*numbers, *(constant.array for constant in region.constants[len(numbers) :])]
-    addresses = [FixedAddress(array_address(array), array) for array in constants]
+class _ItemTable:
+    """The calls of a region, of which tables for numbers of items are made.
 
-    def buffer(argument: Argument) -> BufferRef:
-        match argument.kind:
-            case ArgumentKind.SLOT:
-                return Slot(argument.number)
-            case ArgumentKind.CONSTANT:
-                return addresses[argument.number]
-            case ArgumentKind.ARENA if argument.number < whole.long_begin:
-                return FixedAddress(begin + argument.number * arena.items, arena.short)
-            case ArgumentKind.ARENA:
-                offset = argument.number - whole.long_begin
-                return FixedAddress(long_begin + offset * arena.keys, arena.long)
+    Args:
+        whole: The region.
+        functions: Its kernels.
+    """
 
-    return CallTable(
-        tuple(KernelCall(functions[call.kernel], tuple(map(buffer, call.arguments))) for call in region.calls)
-    )
+    def __init__(self, whole: ItemRegion, functions: Sequence[NativeFunction]) -> None:
+        region, count = whole.region, len(whole.numbers)
+        ports = len(region.params) + len(region.results)
+        arguments = [argument for call in region.calls for argument in call.arguments]
+        offsets = sorted({item.number for item in arguments if item.kind is ArgumentKind.ARENA})
+        slots = {offset: ports + count + at for at, offset in enumerate(offsets)}
+        constants = [constant.array for constant in region.constants]
+        addresses = [FixedAddress(array_address(array), array) for array in constants]
+
+        def buffer(argument: Argument) -> BufferRef:
+            match argument.kind:
+                case ArgumentKind.SLOT:
+                    return Slot(argument.number)
+                case ArgumentKind.CONSTANT if argument.number < count:
+                    return Slot(ports + argument.number)
+                case ArgumentKind.CONSTANT:
+                    return addresses[argument.number]
+                case ArgumentKind.ARENA:
+                    return Slot(slots[argument.number])
+
+        calls = (
+            KernelCall(functions[call.kernel], tuple(map(buffer, call.arguments))) for call in region.calls
+        )
+        self._filler = TableFiller(CallTable(tuple(calls)), ports)
+        self._is_long = np.array([offset >= whole.long_begin for offset in offsets], np.bool_)
+        self._offsets = np.array(offsets, np.int64) - self._is_long * whole.long_begin
+
+    def at(
+        self, numbers: Sequence[Array], items: int, arena: Array, keys: int, long_arena: Array
+    ) -> CallTable:
+        """Return the calls for numbers of items.
+
+        Args:
+            numbers: Memory of the number of items of each kind.
+            items: Number of items that values in the arena have at most.
+            arena: Memory of values whose size does not grow with the past.
+            keys: Number of keys for which there is memory.
+            long_arena: Memory of values with an item for each key.
+        """
+        begins = np.where(self._is_long, array_address(long_arena), array_address(arena))
+        places = begins + self._offsets * np.where(self._is_long, keys, items)
+        addresses = np.array([*map(array_address, numbers), *places.tolist()], np.int64)
+        return self._filler.filled(addresses, (numbers, arena, long_arena))

@@ -15,12 +15,13 @@ from intarsia.runtime.kernel import KernelSource, Value
 from intarsia.support.aligned_memory import ALIGNMENT
 from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError
+from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.images.image_region import ImageRegion, write_image_blob
 from intarsia.toolchain.native.images.image_sizes import ImageSizes
 from intarsia.toolchain.native.images.sized_kernels import SizedKernels
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
-from intarsia.toolchain.native.region_table import allocate_arena, load_functions
+from intarsia.toolchain.native.region_table import grow_arena, load_functions
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls
@@ -45,7 +46,7 @@ class ImageKernel(SizedKernels):
         self._describe = describe
         self._whole: ImageRegion | None = whole
         self._functions: tuple[NativeFunction, ...] = load_functions(whole.region)
-        self._arena = allocate_arena(0)
+        self._arena = GrowingMemory()
 
     def blob(self) -> bytes | None:
         """The compiled form, as `NativeKernel.blob`."""
@@ -57,7 +58,7 @@ class ImageKernel(SizedKernels):
         self._whole, self._functions = None, ()
         for name in ("_evaluated", "_filler"):  # they refer to code and weights
             self.__dict__.pop(name, None)
-        self._arena = allocate_arena(0)
+        self._arena = GrowingMemory()
 
     def _region(self) -> NativeRegion:
         return self._opened(self._whole).region
@@ -79,10 +80,9 @@ class ImageKernel(SizedKernels):
     def _made(self, sizes: tuple[int, ...]) -> NativeKernel:
         """Return the kernel for given sizes."""
         images = self._evaluated.at(sizes)
-        if images.arena_bytes > self._arena.nbytes:
-            self._forget()  # their tables refer to the smaller arena
-            self._arena = allocate_arena(images.arena_bytes)
-        numbers, arena = images.numbers, self._arena
+        if grow_arena(self._arena, images.arena_bytes):
+            self._forget()  # their tables refer to the memory before
+        numbers, arena = images.numbers, self._arena.array
         addresses = np.concatenate(
             (
                 array_address(numbers) + np.arange(len(numbers)) * numbers.itemsize,

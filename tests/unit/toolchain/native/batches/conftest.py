@@ -5,19 +5,21 @@ from __future__ import annotations
 import pytest
 
 from intarsia.runtime.kernel import Array
-from intarsia.toolchain.native import region_table
-from intarsia.toolchain.native.batches import item_kernel
+from intarsia.support.growing_memory import GrowingMemory
 
 
 @pytest.fixture
 def arenas(monkeypatch: pytest.MonkeyPatch) -> list[Array]:
-    """The arenas of kernels of any size that are allocated from now on."""
+    """The arenas of kernels of any size as they grow from now on."""
     kept: list[Array] = []
-    allocate = region_table.allocate_arena
+    grow = GrowingMemory.grow
 
-    def allocate_and_keep(size: int) -> Array:
-        kept.append(allocate(size))
-        return kept[-1]
+    def grow_and_keep(memory: GrowingMemory, size: int) -> bool:
+        before = memory.array
+        has_moved = grow(memory, size)
+        if memory.array is not before:
+            kept.append(memory.array)
+        return has_moved
 
-    monkeypatch.setattr(item_kernel, "allocate_arena", allocate_and_keep)
+    monkeypatch.setattr(GrowingMemory, "grow", grow_and_keep)
     return kept

@@ -141,10 +141,10 @@ def test_few_tables_are_kept_and_the_arena_grows_once() -> None:
     with native(program(IMAGES)) as executable:
         kernel = kernel_of(executable)
         run(executable, inputs(IMAGES, 300))
-        arena = kernel._arena
+        arena = kernel._arena.array
         for items in range(1, 200):
             run(executable, inputs(IMAGES, items))
-        assert kernel._arena is arena
+        assert kernel._arena.array is arena
         assert len(kernel._kernels) <= 64
 
 

@@ -89,7 +89,7 @@ def test_grids_of_tiles_and_kept_weights_are_right(
     executable, reference = load(tmp_path / "network"), build(module)
     sizes = ((1, 8, 8), (2, 11, 21), (1, 17, 9), (1, 7, 30), (1, 1, 13), (1, 4, 4), (2, 29, 31), (1, 8, 8))
     for count, *size in sizes:
-        kernel_of(executable)._arena[:] = 0xFF  # every number is NaN
+        kernel_of(executable)._arena.array[:] = 0xFF  # every number is NaN
         x = image(count, channels, *size)
         (result,), (right,) = executable.run_flat(x=x), reference.run_flat(x=x)
         assert isinstance(result, np.ndarray)
@@ -106,7 +106,7 @@ def test_joined_images_are_moved_with_all_their_blocks() -> None:
     )
     x = image(1, 2, 9, 5)
     with native(text) as executable:
-        kernel_of(executable)._arena[:] = 0xFF
+        kernel_of(executable)._arena.array[:] = 0xFF
         pairs = zip(executable.run_flat(x=x), build(program(text)).run_flat(x=x), strict=True)
         for result, right in pairs:
             assert isinstance(result, np.ndarray)
@@ -141,11 +141,11 @@ def test_kernels_are_timed_by_size(network: Executable) -> None:
 def test_many_sizes_keep_few_tables_and_one_arena(network: Executable) -> None:
     kernel = kernel_of(network)
     network.run_flat(x=image(1, 2, 90, 90))
-    arena = kernel._arena
+    arena = kernel._arena.array
     for size in range(1, 81):
         network.run_flat(x=image(1, 2, size, 81 - size))
     assert len(kernel._kernels) == 64
-    assert kernel._arena is arena
+    assert kernel._arena.array is arena
 
 
 @pytest.mark.parametrize(

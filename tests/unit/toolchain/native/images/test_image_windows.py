@@ -56,7 +56,7 @@ def check(module: IRModule, *, by_reference: bool = True, least: int = 1) -> Non
             x = np.random.default_rng(height).standard_normal((count, CHANNELS, height, width))
             given = {"x": x.astype(np.float32)}
             bound = bind_sizes(module, {"n": count, "h": height, "w": width})
-            kernel._arena[:] = 0xFF  # every number is NaN
+            kernel._arena.array[:] = 0xFF  # every number is NaN
             if min(height, width) < least:
                 with pytest.raises(ExecutionError, match="too small"):
                     executable.run_flat(**given)
