@@ -192,7 +192,8 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     rows_of_set = max(1, machine.first_ways - _OTHER_WAYS)
     sets = machine.set_bytes // gcd(form.depth * size, machine.set_bytes)
     most_rows = min(MANY_ROWS, rows_of_set * sets)
-    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows, task.costs)
+    limits = threads * PIECES, is_far, is_along_sum, most_rows
+    return gemm_tile(*sizes, *limits, task.costs, splits_words=task.splits_words(form.op))
 
 
 def with_product(
