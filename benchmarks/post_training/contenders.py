@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.post_training.task import Array, Task
 
 import intarsia as ia
+from intarsia.tune.contest.candidate_record import CandidateRecord
 from intarsia.tune.quantise.output_error import relative_error
 
 Contender: TypeAlias = Callable[[Mapping[str, Array]], Sequence[Array]]
@@ -17,6 +18,8 @@ Contender: TypeAlias = Callable[[Mapping[str, Array]], Sequence[Array]]
 
 OURS: Final = "intarsia"
 REFERENCE: Final = "onnxruntime"
+FATES: Final = "candidates.txt"
+"""File with what `tune` chose, and why not the others."""
 
 
 def contenders(task: Task) -> Iterator[tuple[str, Callable[[], Contender]]]:
@@ -153,7 +156,7 @@ def _within_tolerance(task: Task) -> Any:
 
 def _tuned(task: Task) -> Contender:
     executable = ia.load(task.kept("tuned.intarsia", lambda after: _tune(task, after)))
-    print(f"  intarsia: {(task.folder / 'chosen.txt').read_text()}", flush=True)
+    print(f"  intarsia: {(task.folder / FATES).read_text()}", flush=True)
 
     def run(inputs: Mapping[str, Array]) -> Sequence[Array]:
         outputs = executable.run_flat(*(inputs[item.name] for item in executable.inputs))
@@ -177,4 +180,11 @@ def _tune(task: Task, after: Path) -> None:
     )
     result.executable.save(after)
     result.executable.close()
-    after.with_name("chosen.txt").write_text(result.chosen.name)
+    after.with_name(FATES).write_text("\n".join([result.explain(), *map(_timed, result.candidates)]))
+
+
+def _timed(record: CandidateRecord) -> str:
+    """Return a candidate with its time, and with how long building and checking it took."""
+    latency = "not timed" if record.timing is None else f"{record.timing.median * 1e3:.3f} ms"
+    measuring = "" if record.measure_seconds is None else f", measured in {record.measure_seconds:.0f} s"
+    return f"    {record.name}: {record.status.value}, {latency}{measuring}"

@@ -21,7 +21,7 @@ from intarsia.target import Target
 from intarsia.transform import Pass
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.passes import TuneQuantization
-from intarsia.tune.quantise.calibrate_quantization import calibrate, with_scales
+from intarsia.tune.quantise.calibrate_quantization import with_scales
 from intarsia.tune.quantise.calibration_inputs import CalibrationInputs, calibration_of, read_calibration
 from intarsia.tune.quantise.calibration_record import CalibrationRecord
 from intarsia.tune.quantise.layer_choice import LayerSearch
@@ -29,6 +29,7 @@ from intarsia.tune.quantise.layer_errors import layer_errors
 from intarsia.tune.quantise.layer_times import precision_problem
 from intarsia.tune.quantise.layer_types import ALL, ALL_INT8, LayerTypes
 from intarsia.tune.quantise.metrics import Outputs
+from intarsia.tune.quantise.observation import observe
 from intarsia.tune.quantise.output_error import OutputError, measure_error
 from intarsia.tune.quantise.program_runner import running_program
 from intarsia.tune.quantise.program_times import program_times
@@ -56,6 +57,9 @@ _ELSE_TIMED: Final = "native"
 
 _METHODS: Final = ("minmax", "mse")
 """Calibrators that are tried; that with the least error on the calibration inputs is used."""
+
+_CHOICE_SETS: Final = 4
+"""Input sets on which calibrators and rewrites are compared; ranges are those of all."""
 
 _WORTH: Final = 0.95
 """Ratio of errors with and without a rewrite below which it is used: less is chance of the inputs."""
@@ -301,35 +305,42 @@ def _read(module: IRModule, calibration: CalibrationArgument, seed: int) -> Cali
 
 
 def _calibrate(simplified: IRModule, data: CalibrationInputs) -> _Calibrated:
-    """Return the program with the calibrator and rewrites of the least error on the calibration inputs.
+    """Return the program with the calibrator and rewrites of the least error on some calibration inputs.
 
     Calibrators are tried without rewrites, and rewrites with the best calibrator.
     """
-    expected = _results(simplified, data)
+    few = CalibrationInputs(data.inputs[:_CHOICE_SETS], data.labels[:_CHOICE_SETS], data.source)
+    expected = _results(simplified, few)
 
     def error_of(calibrated: _Calibrated) -> float:
         with running_program(calibrated.in_integers(ALL_INT8)) as run:
-            return measure_error(run, data, expected, None).relative
+            return measure_error(run, few, expected, None).relative
 
-    plain = [_calibrated(simplified, Rewrites(), data, method) for method in _METHODS]
+    plain = _calibrated(simplified, Rewrites(), data, _METHODS)
     tried = [(error_of(calibrated), calibrated) for calibrated in plain]
     least, best = min(tried, key=lambda item: item[0])
     rewritten = [
         (error_of(calibrated), calibrated)
-        for rewrites in possible_rewrites(simplified, data.inputs)
-        for calibrated in (_calibrated(simplified, rewrites, data, best.method),)
+        for rewrites in possible_rewrites(simplified, few.inputs)
+        for calibrated in _calibrated(simplified, rewrites, data, (best.method,))
     ]
     worth = [item for item in rewritten if item[0] < _WORTH * least]
     return min(worth, key=lambda item: item[0], default=(least, best))[1]
 
 
 def _calibrated(
-    simplified: IRModule, rewrites: Rewrites, data: CalibrationInputs, method: str
-) -> _Calibrated:
+    simplified: IRModule, rewrites: Rewrites, data: CalibrationInputs, methods: Sequence[str]
+) -> list[_Calibrated]:
+    """Return the program with each of some calibrators, which all look at the same runs."""
     program = rewrites.apply(simplified)
+    seen = observe(AnnotateQuantization()(program), data.inputs)
     # Read from its text, as workers do: means have fewer digits there.
-    text = calibrate(AnnotateQuantization()(program), data.inputs, method).text
-    return _Calibrated(program, rewrites, method, CalibrationRecord.from_text(text))
+    texts = [CalibrationRecord.of(seen, method).text for method in methods]
+    records = map(CalibrationRecord.from_text, texts)
+    return [
+        _Calibrated(program, rewrites, method, record)
+        for method, record in zip(methods, records, strict=True)
+    ]
 
 
 def _results(program: IRModule, data: CalibrationInputs) -> list[Outputs]:

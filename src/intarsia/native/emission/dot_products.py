@@ -25,7 +25,7 @@ DOT_OF_GPU: Final = "llvm.nvvm.idp4a.u.s"
 """Intrinsic of NVIDIA's GPUs: unsigned bytes times signed bytes, added to a sum."""
 _UPPER: Final = -0x10000
 """Bits of the upper half of a word, which are those of a bfloat16 number in float32."""
-_EVEN_BYTES: Final = 0x00FF00FF
+_LOWER_BYTE: Final = 0xFF
 _BYTE: Final = 8
 
 
@@ -155,17 +155,14 @@ def _by_pairs(builder: Builder, unsigned: str, signed: str, lanes: int) -> str:
     """Emit the sums by products of 16-bit integers: even bytes and odd bytes, each pair summed in 32 bits."""
     kind, halves = vector_type("i32", lanes), vector_type("i16", 2 * lanes)
     pure, shift = builder.pure, constant(_BYTE, "i16", 2 * lanes)
-    mask = constant(_EVEN_BYTES, "i32", lanes)
-    even = pure(f"and {kind} {unsigned}, {mask}")
-    moved = pure(f"lshr {kind} {unsigned}, {constant(_BYTE, 'i32', lanes)}")
-    odd = pure(f"and {kind} {moved}, {mask}")
+    bytes_ = pure(f"bitcast {kind} {unsigned} to {halves}")
+    even = pure(f"and {halves} {bytes_}, {constant(_LOWER_BYTE, 'i16', 2 * lanes)}")
+    odd = pure(f"lshr {halves} {bytes_}, {shift}")
     both = pure(f"bitcast {kind} {signed} to {halves}")
     low = pure(f"ashr {halves} {pure(f'shl {halves} {both}, {shift}')}, {shift}")
     high = pure(f"ashr {halves} {both}, {shift}")
     sums = [
-        builder.call(
-            kind, _PAIRS[lanes], f"{halves} {pure(f'bitcast {kind} {left} to {halves}')}, {halves} {right}"
-        )
+        builder.call(kind, _PAIRS[lanes], f"{halves} {left}, {halves} {right}")
         for left, right in ((even, low), (odd, high))
     ]
     return pure(f"add {kind} {sums[0]}, {sums[1]}")

@@ -88,6 +88,7 @@ class Facts:
         constant_loops: Identities of the loops that are expanded for them.
         row_ends: For each of them the largest index in the last dimension that is used, plus 1.
         row_buffers: Whether all vectorised loops that access a buffer are rows, by name and number of lanes.
+        called_buffers: Whether a vectorised loop that accesses a buffer calls a function, by name.
     """
 
     prim_func: PrimFunc
@@ -95,6 +96,7 @@ class Facts:
     constant_loops: frozenset[int] = frozenset()
     row_ends: dict[str, int] = field(default_factory=dict)
     row_buffers: dict[tuple[str, int], bool] = field(default_factory=dict)
+    called_buffers: dict[str, bool] = field(default_factory=dict)
     _contents: dict[int, Contents] = field(default_factory=dict)
     _plans: dict[int, AccessPlan | None] = field(default_factory=dict)
     _forms: Forms = field(default_factory=dict)

@@ -32,17 +32,31 @@ def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
     if not rest or state.mask is not None or not state.kernel.has_masks:
         return None
     inside = _scalars(loop.body)
-    # As many elements as a narrower vector has take one, unless they call functions for whole vectors.
-    if rest.bit_count() == 1 and not any(isinstance(one, Intrinsic) for one in inside):
-        return None
-    if not _is_row(state, loop, inside, width):
-        return None
     # Vectors of one width everywhere: others would take the registers apart in each iteration.
     contents = state.kernel.facts.contents(loop.body)
     held = (contents.stores | contents.loads) & state.kernel.facts.registers
+    # As many elements as a narrower vector has take one, unless they call functions for whole vectors.
+    is_called = any(map(_is_call, inside)) or any(_is_in_calls(state, name) for name in held)
+    if rest.bit_count() == 1 and not is_called:
+        return None
+    if not _is_row(state, loop, inside, width):
+        return None
     if not all(_has_rows_only(state, name, width) for name in held):
         return None
     return constant_mask(tuple(lane < rest for lane in range(width)))
+
+
+def _is_call(scalar: Scalar) -> bool:
+    return isinstance(scalar, Intrinsic)
+
+
+def _is_in_calls(state: FunctionState, name: str) -> bool:
+    """Return whether a vectorised loop that accesses a buffer in registers calls a function."""
+    facts = state.kernel.facts
+    if name not in facts.called_buffers:
+        loops = facts.vector_loops_of(name)
+        facts.called_buffers[name] = any(_is_call(scalar) for loop in loops for scalar in _scalars(loop.body))
+    return facts.called_buffers[name]
 
 
 def _has_rows_only(state: FunctionState, name: str, width: int) -> bool:

@@ -188,7 +188,8 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     sizes = form.rows, form.columns, lanes, task.accumulators_of(form.op)
     rows_of_set = max(1, task.isa.machine.first_ways - _OTHER_WAYS)
     most_rows = min(MANY_ROWS, rows_of_set * cache_sets_of_rows(form, task))
-    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum, most_rows, task.costs)
+    limits = threads * PIECES, is_far, is_along_sum, most_rows
+    return gemm_tile(*sizes, *limits, task.costs, splits_words=task.splits_words(form.op))
 
 
 def cache_sets_of_rows(form: GemmForm, task: ScheduleTask) -> int:

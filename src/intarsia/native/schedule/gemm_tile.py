@@ -19,6 +19,9 @@ _FAR_VECTOR = 20.0
 Zen 3."""
 _HIDDEN = 0.9
 """Share of a tile's compute time that overlaps with the wait for its vectors."""
+_SPLIT = 0.75
+"""Additional cost of a load of words whose halves are multiplied apart, as AVX2 multiplies bytes: two or
+three instructions, where a product of two words takes four."""
 _MOST_VECTORS = 8
 MANY_ROWS = 64
 """More rows than any tile has."""
@@ -52,6 +55,8 @@ def gemm_tile(
     is_along_sum: bool = False,
     most_rows: int = MANY_ROWS,
     costs: RelativeCosts = REFERENCE_COSTS,
+    *,
+    splits_words: bool = False,
 ) -> GemmTile:
     """Return the register tile with the least estimated time.
 
@@ -71,6 +76,7 @@ def gemm_tile(
             element of the left matrix is one too.
         most_rows: Maximum number of rows of a tile.
         costs: Costs of the machine.
+        splits_words: Whether elements are words whose halves are multiplied apart.
     """
     lanes = 1 if is_along_sum else lanes
     most = -(-columns // lanes // pieces) if rows == 1 else -(-columns // lanes)
@@ -83,32 +89,40 @@ def gemm_tile(
     far = (
         _FAR_VECTOR * costs.memory if is_far and rows > 1 else 0.0
     )  # with a single row all tiles wait as long
-    row = _VECTOR if is_along_sum else _ROW
-    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far, row, costs))
+    split = _SPLIT if splits_words else 0.0
+    loads = (_VECTOR if is_along_sum else _ROW) + split, _VECTOR + split
+    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far, loads, costs))
     return GemmTile(best.rows, min(best.columns, columns))
 
 
 def _time(
-    tile: GemmTile, rows: int, columns: int, lanes: int, far: float, row: float, costs: RelativeCosts
+    tile: GemmTile,
+    rows: int,
+    columns: int,
+    lanes: int,
+    far: float,
+    loads: tuple[float, float],
+    costs: RelativeCosts,
 ) -> float:
     """Estimate the time of a reduction step over the whole product, in half cycles.
 
     The first tile of each panel waits `far` half cycles for each of its vectors; a load of the left matrix
-    takes `row` half cycles.
+    and a vector of the right one take `loads`.
     """
     down, across = _pieces(rows, tile.rows), _pieces(columns, tile.columns)
     total = 0.0
     for n, times in across:
         vectors = -(-n // lanes)
-        steps = sum(count * _step(m, vectors, row, costs) for m, count in down)
-        first = _step(down[0][0], vectors, row, costs)
+        steps = sum(count * _step(m, vectors, loads, costs) for m, count in down)
+        first = _step(down[0][0], vectors, loads, costs)
         total += times * (steps + max(0.0, far * vectors - _HIDDEN * first))
     return total * (1 + _VARIANT * (len(down) * len(across) - 1))
 
 
-def _step(rows: int, vectors: int, row: float, costs: RelativeCosts) -> float:
+def _step(rows: int, vectors: int, loads: tuple[float, float], costs: RelativeCosts) -> float:
+    row, vector = loads
     busy = max(rows * vectors, costs.sums + _SLACK, (rows + vectors) * costs.first)
-    return busy + _STEP + row * costs.first * rows + _VECTOR * costs.second * vectors
+    return busy + _STEP + row * costs.first * rows + vector * costs.second * vectors
 
 
 def _pieces(extent: int, size: int) -> list[tuple[int, int]]:

@@ -75,13 +75,16 @@ class ScheduleTask:
 
         Without an instruction for them, both halves of both factors are registers of their own.
         """
+        return self.accumulators - (_PARTS if self.splits_words(op) else 0)
+
+    def splits_words(self, op: ComputeOp) -> bool:
+        """Return whether an operator multiplies words of which the machine has no products."""
         is_instruction = {"dot_u8s8": self.isa.has_int8_dot, "dot_bf16": self.isa.has_bf16_dot}
-        has_parts = any(
+        return any(
             isinstance(part, Intrinsic) and not is_instruction.get(part.name, True)
             for body in op.bodies
             for part, _ in scalar_post_order(body)
         )
-        return self.accumulators - (_PARTS if has_parts else 0)
 
     @property
     def has_masks(self) -> bool:

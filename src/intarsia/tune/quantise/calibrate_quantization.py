@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from intarsia.tune.quantise.calibration_record import CalibrationRecord
 from intarsia.tune.quantise.calibrators import Array, check_method, scale_and_zero_point, weight_scale
 from intarsia.tune.quantise.observation import InputSets, key_of, observe
 
+_weight_scales: WeakKeyDictionary[Constant, dict[tuple[int, str], Array]] = WeakKeyDictionary()
+"""Scales of weights, by axis and calibrator: a search tries many sets of layers of the same weights."""
+
 RANDOM_SETS = 4
 """Number of random input sets where no calibration inputs are given."""
 
@@ -36,10 +40,10 @@ RANDOM_SETS = 4
 class CalibrateQuantization(ModulePass, opt_level=0, required=("InferType",)):
     """Gives scales and zero points to the marks of `AnnotateQuantization`.
 
-    The program runs on the calibration inputs, by the first toolchain that can, and a calibrator turns what
-    is observed of each marked value into a range. The scale is a 255th of the range, and 0 is represented
-    exactly. Weights get a scale for each output channel from their values. Inputs of layers also get the
-    means of their channels, by which `RealizeQuantization` corrects biases.
+    The program runs once on each of the calibration inputs, by the first toolchain that can, and a calibrator
+    turns what is observed of each marked value into a range. The scale is a 255th of the range, and 0 is
+    represented exactly. Weights get a scale for each output channel from their values. Inputs of layers also
+    get the means of their channels, by which `RealizeQuantization` corrects biases.
 
     Scales hold for inputs like the calibration inputs only: others are clipped to their ranges. Random inputs
     are the last resort.
@@ -120,7 +124,7 @@ def calibrate(
         ExecutionError: No toolchain runs the program.
     """
     check_method(method, percentile)
-    return CalibrationRecord.of(observe(mod, inputs, histograms=method != "minmax"), method, percentile)
+    return CalibrationRecord.of(observe(mod, inputs), method, percentile)
 
 
 def calibration_record(
@@ -157,7 +161,10 @@ def _with_scale(mark: Call, record: CalibrationRecord, method: str) -> Expr:
     value, axis, key = mark.args[0], mark.attrs["axis"], key_of(mark)
     assert isinstance(axis, int)
     if isinstance(value, Constant):
-        scale = weight_scale(value.data, axis, method)
+        scales = _weight_scales.setdefault(value, {})
+        if (axis, method) not in scales:
+            scales[axis, method] = weight_scale(value.data, axis, method)
+        scale = scales[axis, method]
         return _marked(mark, scale, np.zeros(scale.shape, np.int8))
     if key not in record.limits:
         raise UsageError(

@@ -37,7 +37,7 @@ class CalibrationRecord:
     means: MappingProxyType[int, Array] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def of(cls, values: Iterable[ObservedValue], method: str, percentile: float) -> Self:
+    def of(cls, values: Iterable[ObservedValue], method: str, percentile: float = 99.99) -> Self:
         """Return the ranges that a calibrator selects for observed values."""
         listed = tuple(values)
         limits = {

@@ -31,6 +31,9 @@ _LEAST_FRACTION: Final = 0.1
 
 _STEPS: Final = 255
 
+_CACHED: Final = 1 << 16
+"""Elements of weights that many scales are tried on at a time, so that they stay in the cache."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
@@ -160,15 +163,30 @@ def weight_scale(weight: Array, axis: int, method: str) -> Array:
         axis: Axis of the output channels.
         method: Calibrator; "mse" tries smaller ranges.
     """
-    rows = np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1).astype(np.float64)
-    largest = np.abs(rows).max(axis=1)
+    rows = np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1)
+    largest = np.abs(rows).max(axis=1).astype(np.float64)
     scales = np.where(largest > 0, largest / 127, 1.0)
-    if method != "mse":
-        return scales.astype(np.float32)
-    best, least = scales, np.full(scales.shape, np.inf)
+    if method == "mse":
+        length = max(1, _CACHED // max(1, rows.shape[1]))
+        for start in range(0, len(rows), length):
+            part = slice(start, start + length)
+            scales[part] = _scales_of_least_error(rows[part], scales[part])
+    return scales.astype(np.float32)
+
+
+def _scales_of_least_error(rows: Array, largest: Array) -> Array:
+    """Return the scale of each row with the least squared error, among the largest one and smaller ones."""
+    exact = np.ascontiguousarray(rows, np.float32)
+    steps, best, least = np.empty_like(exact), largest, np.full(largest.shape, np.inf)
     for share in np.linspace(1.0, 0.5, GRID // 2):
-        steps = scales * share
-        difference = np.clip(np.rint(rows / steps[:, None]), -127, 127) * steps[:, None] - rows
-        error = np.sum(difference * difference, axis=1)
-        best, least = np.where(error < least, steps, best), np.minimum(error, least)
-    return best.astype(np.float32)
+        scales = largest * share
+        column = scales.astype(np.float32)[:, None]
+        np.multiply(exact, 1 / column, out=steps)
+        np.rint(steps, out=steps)
+        np.minimum(steps, 127, out=steps)
+        np.maximum(steps, -127, out=steps)
+        steps *= column
+        steps -= exact
+        error = np.einsum("ij,ij->i", steps, steps).astype(np.float64)
+        best, least = np.where(error < least, scales, best), np.minimum(error, least)
+    return best

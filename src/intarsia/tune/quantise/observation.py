@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from intarsia.measure.judge.exposed_program import exposing
 from intarsia.passes.quantise.heavy_layer import annotated_value, heavy_layers, is_annotation, top_level
 from intarsia.passes.quantise.integer_values import is_moved
 from intarsia.support.errors import UsageError
-from intarsia.tune.quantise.calibrators import BINS, Histogram, Range
+from intarsia.tune.quantise.calibrators import Histogram, Range
 from intarsia.tune.quantise.program_runner import ProgramRunner, running_program
+from intarsia.tune.quantise.samples import Samples
 
 Array = npt.NDArray[Any]
 InputSets = Sequence[Mapping[str, Array]]
@@ -29,7 +30,7 @@ class ObservedValue:
         key: Its number in the program.
         limits: Its least and largest value.
         mean: Mean of each channel; None if no layer reads it by channels.
-        histogram: Its histogram over these limits; of one bin if none was requested.
+        histogram: Its histogram over these limits, by samples if it has many elements.
     """
 
     key: int
@@ -54,13 +55,12 @@ def key_of(mark: Expr) -> int:
     return key
 
 
-def observe(mod: IRModule, inputs: InputSets, *, histograms: bool) -> tuple[ObservedValue, ...]:
+def observe(mod: IRModule, inputs: InputSets) -> tuple[ObservedValue, ...]:
     """Run an annotated program on input sets, and return what is observed of the annotated values.
 
     Args:
         mod: Program with annotations in @main.
         inputs: Input sets, by parameter name.
-        histograms: Whether histograms are needed; the program then runs twice on each set.
 
     Raises:
         UsageError: There is no input set, or a value is not finite on one of them.
@@ -77,19 +77,12 @@ def observe(mod: IRModule, inputs: InputSets, *, histograms: bool) -> tuple[Obse
         if is_annotation(node):
             replaced[node] = substitute(annotated_value(node), replaced)
     plain = mod.with_function("main", with_fields(main, body=substitute(main.body, replaced)))
-    axes = _channel_axes(mod)
+    observing = _Observing(_channel_axes(mod), len(inputs))
     with running_program(exposing(plain, [replaced[mark] for mark in marks.values()])) as run:
-        limits, means = _limits_and_means(run, inputs, list(marks), axes)
-        counts = _counts(run, inputs, limits) if histograms else {}
-    return tuple(
-        ObservedValue(
-            key,
-            limits[key],
-            means.get(key),
-            Histogram(*limits[key], counts.get(key, np.ones(1, np.int64))),
-        )
-        for key in marks
-    )
+        for key, array in _values(run, inputs, list(marks)):
+            if array.size:
+                observing.add(key, array)
+    return tuple(map(observing.value, marks))
 
 
 def _channel_axes(mod: IRModule) -> dict[int, int]:
@@ -110,33 +103,43 @@ def _values(run: ProgramRunner, inputs: InputSets, keys: Sequence[int]) -> Itera
         yield from zip(keys, outputs[len(outputs) - len(keys) :], strict=True)
 
 
-def _limits_and_means(
-    run: ProgramRunner, inputs: InputSets, keys: Sequence[int], axes: Mapping[int, int]
-) -> tuple[dict[int, Range], dict[int, Array]]:
-    limits: dict[int, Range] = {}
-    sums: dict[int, Array] = {}
-    for key, array in _values(run, inputs, keys):
-        if not array.size:
-            continue
+@dataclass(eq=False)
+class _Observing:
+    """What was observed of values so far.
+
+    Attributes:
+        axes: Axis of the channels of the values whose means are wanted, negative.
+        runs: Number of runs in all.
+    """
+
+    axes: Mapping[int, int]
+    runs: int
+    _limits: dict[int, Range] = field(default_factory=dict)
+    _sums: dict[int, Array] = field(default_factory=dict)
+    _samples: dict[int, Samples] = field(default_factory=dict)
+
+    def add(self, key: int, array: Array) -> None:
+        """Add a value that a run computed.
+
+        Raises:
+            UsageError: It is not finite.
+        """
         low, high = float(array.min()), float(array.max())
         if not np.isfinite([low, high]).all():
             raise UsageError(
                 "a value that is to be quantised is not finite on a calibration input",
                 help="give inputs for which the model computes numbers",
             )
-        before = limits.get(key, (low, high))
-        limits[key] = min(low, before[0]), max(high, before[1])
-        if key in axes and array.ndim >= -axes[key]:
-            others = tuple(axis for axis in range(array.ndim) if axis != array.ndim + axes[key])
-            sums[key] = sums.get(key, 0.0) + array.mean(axis=others, dtype=np.float64)
-    means = {key: (total / len(inputs)).astype(np.float32) for key, total in sums.items()}
-    return {key: limits.get(key, (0.0, 0.0)) for key in keys}, means
+        before = self._limits.get(key, (low, high))
+        self._limits[key] = min(low, before[0]), max(high, before[1])
+        self._samples.setdefault(key, Samples.of_runs(self.runs)).add(array, (low, high))
+        if key in self.axes and array.ndim >= -self.axes[key]:
+            others = tuple(axis for axis in range(array.ndim) if axis != array.ndim + self.axes[key])
+            self._sums[key] = self._sums.get(key, 0.0) + array.mean(axis=others, dtype=np.float64)
 
-
-def _counts(run: ProgramRunner, inputs: InputSets, limits: Mapping[int, Range]) -> dict[int, Array]:
-    counts: dict[int, Array] = {}
-    for key, array in _values(run, inputs, list(limits)):
-        low, high = limits[key]
-        if high > low:
-            counts[key] = counts.get(key, 0) + np.histogram(array, BINS, (low, high))[0]
-    return counts
+    def value(self, key: int) -> ObservedValue:
+        """Return what was observed of a value."""
+        limits = self._limits.get(key, (0.0, 0.0))
+        mean = (self._sums[key] / self.runs).astype(np.float32) if key in self._sums else None
+        counts = self._samples.get(key, Samples(1)).counts(limits)
+        return ObservedValue(key, limits, mean, Histogram(*limits, counts))

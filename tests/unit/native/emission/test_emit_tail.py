@@ -108,6 +108,26 @@ SUMS = """def prim @f(x: Buffer[(9, 2), float32], w: Buffer[(9, 7), float32], y:
 }"""
 
 
+@pytest.mark.parametrize("rest", [1, 2, 4, 8])
+def test_sums_by_a_function_are_cleared_and_stored_in_its_vectors(rest: int) -> None:
+    """In a narrower vector they would be cleared apart, and be put together in each iteration."""
+    columns = 16 + rest
+    body = parsed(
+        f"""def prim @f(x: Buffer[(9,), int32], w: Buffer[(9, {columns}), int32], y: Buffer[(99,), int32]) {{
+          alloc t: Buffer[(32,), int32, register] {{
+            for vectorized j in {columns} {{ t[j] = 0i32; }}
+            for k in 9 {{ for vectorized j in {columns} {{ t[j] = t[j] + dot_u8s8(x[k], w[k, j]); }} }}
+            for vectorized j in {columns} {{ y[j] = t[j]; }}
+          }}
+        }}"""
+    )
+    isa = Isa("x86_64", "x86-64-v4", (*AVX512.features, "avx512bw", "avx512vnni"))
+    text = emit_llvm(body, "k", isa).text
+    assert text.count("phi <16 x i32>") == 2
+    assert text.count("phi i32") == 0
+    assert "insertelement <16 x i32> %" not in text.replace("insertelement <16 x i32> poison", "")
+
+
 def test_elements_far_apart_have_no_mask() -> None:
     assert "masked" not in text_of(27, "y[i] = x[i * 7];")
 

@@ -62,6 +62,13 @@ def test_slow_memory_makes_tiles_of_more_rows() -> None:
     assert tiles[1] == gemm_tile(16, 3072, 16, 29)
 
 
+def test_elements_that_are_split_are_multiplied_by_more_vectors() -> None:
+    """Their instructions are shared by all vectors of a step."""
+    whole, split = (gemm_tile(512, 512, 8, 9, splits_words=split) for split in (False, True))
+    assert split.columns > whole.columns
+    assert split.rows < whole.rows
+
+
 def test_a_larger_cache_has_larger_blocks() -> None:
     def rows_of_block(second: int) -> int:
         isa = on(MachineModel(caches=CacheSizes(second=second)))
