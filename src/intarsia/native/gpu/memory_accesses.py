@@ -76,9 +76,14 @@ class MemoryAccess:
         return self.buffer.scope is MemoryScope.SHARED
 
 
-def memory_accesses(kernel: Kernel) -> tuple[MemoryAccess, ...]:
-    """Return the accesses of a kernel to global and shared memory, in the order of its text."""
-    walker = _Walker(kernel)
+def memory_accesses(kernel: Kernel, buffers: Collection[Buffer] | None = None) -> tuple[MemoryAccess, ...]:
+    """Return the accesses of a kernel to global and shared memory, in the order of its text.
+
+    Args:
+        kernel: The kernel.
+        buffers: Buffers whose accesses are wanted; all of its arguments and shared buffers if not given.
+    """
+    walker = _Walker(kernel, frozenset((*kernel.arguments, *kernel.shared) if buffers is None else buffers))
     for visit in walk(kernel.thread_loop.body):
         walker.visit(visit.statement, visit.event)
     return tuple(walker.accesses())
@@ -98,6 +103,7 @@ class _Row:
 @dataclass(slots=True)
 class _Walker:
     kernel: Kernel
+    buffers: frozenset[Buffer]
     loops: list[For] = field(default_factory=list)
     guards: list[Scalar] = field(default_factory=list)
     rows: dict[_Row, dict[int, None]] = field(default_factory=dict)
@@ -141,12 +147,14 @@ class _Walker:
 
     def _note_tiles(self, mma: Mma) -> None:
         for tile in (mma.left, mma.right):
+            if tile.buffer not in self.buffers:
+                continue
             row, offset = self._row(tile.buffer, tile.indices, is_store=False)
             self.tiles.setdefault((row, offset), mma)
             self.counts[row] = self._runs()
 
     def _note(self, buffer: Buffer, indices: tuple[Scalar, ...], width: int, *, is_store: bool) -> None:
-        if buffer not in self.kernel.arguments and buffer not in self.kernel.shared:
+        if buffer not in self.buffers:
             return
         row, offset = self._row(buffer, indices, is_store=is_store)
         steps = [0]
