@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from tests.effort import examples
 from tests.gpu_on_cpu.fake_gpu import fake_context, fake_image
+from tests.gpu_on_cpu.fake_machine import machine_with_gpus
 from tests.gpu_on_cpu.kernel_checks import interpreted, on_this_cpu
 from tests.gpu_on_cpu.program_dags import dags_of
 from tests.properties.test_quantised_graphs import programs
@@ -186,6 +187,18 @@ def check_program(model: onnx.ModelProto, x: Array) -> None:
         np.testing.assert_array_equal(result, wanted)
     loaded.close()
     context.close()
+
+
+def test_a_batch_of_any_size_is_that_of_the_reference() -> None:
+    model = quantised(TensorProto.UINT8, 3, (5, 16), 6)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "n"
+    evaluator = ReferenceEvaluator(model)
+    with machine_with_gpus():
+        executable = ia.build(ia.from_onnx(model), "cuda -toolchain=native")
+        for number in (3, 1):
+            x = np.random.default_rng(number).integers(0, 256, (number, 5, 6, 6)).astype(np.uint8)
+            np.testing.assert_array_equal(executable(x), evaluator.run(None, {"x": x})[0])
 
 
 @settings(max_examples=examples(60, 1), deadline=None, suppress_health_check=list(HealthCheck))
