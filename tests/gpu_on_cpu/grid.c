@@ -18,7 +18,7 @@ enum { STACK_BYTES = 128 * 1024, MOST_THREADS = 1024, WARP = 32 };
 enum { BARRIER_NOT_REACHED = 1, TOO_MANY_THREADS, COPIES_LEFT, MISALIGNED_ADDRESS };
 enum { READY, AT_BARRIER, IN_WARP, DONE };
 enum { MATRICES, PRODUCT };
-enum { BFLOAT16, FLOAT16, TF32, BYTES };
+enum { BFLOAT16, FLOAT16, TF32, BYTES, SIGNED_BYTES };
 
 typedef void (*kernel_entry)(void **);
 
@@ -102,7 +102,7 @@ static double element(const struct request *of, int group, int upper, int k, int
   return single;
 }
 
-/* Products of four unsigned bytes of the left factor by signed ones of the right one; sums wrap around. */
+/* Products of four unsigned bytes of a factor by signed ones of the other one; sums wrap around. */
 static void multiply_bytes(const struct request *of) {
   for (int lane = 0; lane < WARP; lane++)
     for (int sum = 0; sum < 4; sum++) {
@@ -111,14 +111,15 @@ static void multiply_bytes(const struct request *of) {
       for (int k = 0; k < 8; k++) {
         uint32_t left = of[lane / 4 * 4 + k % 4].words[k / 4 * 2 + sum / 2];
         uint32_t right = of[(lane % 4 * 2 + sum % 2) * 4 + k % 4].words[4 + k / 4];
-        for (int n = 0; n < 32; n += 8) total += (int32_t)(left >> n & 255) * (int8_t)(right >> n & 255);
+        uint32_t from = of->kind == SIGNED_BYTES ? right : left, by = of->kind == SIGNED_BYTES ? left : right;
+        for (int n = 0; n < 32; n += 8) total += (int32_t)(from >> n & 255) * (int8_t)(by >> n & 255);
       }
       memcpy(&of[lane].sums[sum], &total, 4);
     }
 }
 
 static void multiply(const struct request *of) {
-  if (of->kind == BYTES) {
+  if (of->kind == BYTES || of->kind == SIGNED_BYTES) {
     multiply_bytes(of);
     return;
   }

@@ -170,6 +170,8 @@ def _mma_complaints(mma: Mma) -> Iterator[str]:
         yield f"the sums {loop_name_text(sums.name)} are {sums}; expected rows of float32 or int32"
     elif sums.dtype is DType.INT32 and left.dtype is not DType.INT32:
         yield f"products of {left.dtype.value} have sums in int32; expected float32"
+    if mma.is_left_signed and sums.dtype is not DType.INT32:
+        yield f"a signed factor has sums in {sums.dtype.value}; expected int32"
     for factor in (left, right):
         name = loop_name_text(factor.name)
         if factor.scope is not MemoryScope.SHARED or len(factor.shape) < 2:

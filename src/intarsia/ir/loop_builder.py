@@ -167,9 +167,9 @@ class LoopBuilder(ValueBuilder):
         return AsyncWait(int(children[0]))
 
     def loop_mma(self, children: Children) -> Mma:
-        """`mma sums[0] += left[i, k] * right[k, j];`, with `transposed` behind it or not."""
-        sums, _, left, right, transposed = children
-        return Mma(sums, left, right, transposed is not None)
+        """`mma sums[0] += signed left[i, k] * right[k, j] transposed;`, without these words or with them."""
+        sums, _, signed, left, right, transposed = children
+        return Mma(sums, left, right, transposed is not None, signed is not None)
 
     def loop_element(self, children: Children) -> Load:
         """`x[i, j]` as a place in memory."""

@@ -123,7 +123,7 @@ def _kernel_entry(statement: AnyKernelStatement, numbers: _Numbers) -> Entry:
         case AsyncWait():
             return ("wait", statement.pending)
         case Mma():
-            return ("mma", statement.is_right_transposed)
+            return ("mma", statement.is_right_transposed, statement.is_left_signed)
         case _:
             assert_never(statement)
 

@@ -15,7 +15,8 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED: Final = frozenset(
     {
         *("alloc", "and", "else", "false", "floordiv", "for", "if", "in", "mod", "not", "or", "true"),
-        *("async", "barrier", "block", "mma", "parallel", "serial", "thread", "unrolled", "vectorized"),
+        *("async", "barrier", "block", "mma", "parallel", "serial", "signed", "thread"),
+        *("unrolled", "vectorized"),
     }
 )
 _DTYPE: Final = re.compile(r"(?:bfloat|float|uint|int)[0-9]+(?:_[a-z0-9]+)?|bool|complex[0-9]+|string")

@@ -120,7 +120,7 @@ def _head(statement: Statement) -> str:
 
 
 def _mma_text(mma: Mma) -> str:
-    factors = f"{scalar_text(mma.left)} * {scalar_text(mma.right)}"
+    factors = f"{'signed ' if mma.is_left_signed else ''}{scalar_text(mma.left)} * {scalar_text(mma.right)}"
     return f"mma {scalar_text(mma.sums)} += {factors}{' transposed' if mma.is_right_transposed else ''};"
 
 

@@ -359,12 +359,14 @@ class Mma(KernelStatement):
         left: First element of the left factor's tile in shared memory, whose rows are rows of a matrix.
         right: First element of the right factor's tile in shared memory, likewise.
         is_right_transposed: Whether the rows of the right tile are 8 columns of `depth` elements.
+        is_left_signed: Whether bytes of the left factor are the signed ones, and those of the right unsigned.
     """
 
     sums: Load
     left: Load
     right: Load
     is_right_transposed: bool = False
+    is_left_signed: bool = False
 
     @property
     def depth(self) -> int:

@@ -74,6 +74,7 @@ _WORDS: Final = {
     "RPAR": "')'",
     "RSQB": "']'",
     "_SEMICOLON": "';'",
+    "SIGNED": "signed",
     "SPAN": "@span(...)",
     "STAR": "'*'",
     "STRING": "a string",

@@ -136,6 +136,7 @@ UNREADABLE = {
     "async wait;": "found ;; expected a whole number",
     "mma x[0, 0] = y[0, 0];": r"found =; expected '\+='",
     "mma x[0, 0] += y[0, 0];": r"found ;; expected '\*'",
+    "mma x[0, 0] += signed;": "found ;; expected a name",
     "mma x[0, 0] += y[0, 0] * x[0, 0] x;": "found x; expected ';' or transposed",
 }
 

@@ -19,7 +19,10 @@ kernels_of_items     kernels for any number of items, whose grid is computed whe
 text_kernels         kernels between texts of any length and their tokens
 token_attention_kernel   attention among these
 virtual_threads      virtual threads of a thread, written out
+needless_barriers    kernels without barriers that order nothing
+thread_touches       whether two threads may touch one element
 padded_tiles         padding of shared tiles against conflicts of banks
+index_values         the values of indices for all threads
 memory_accesses      what accesses cost global and shared memory
 static_cost          a cost that orders candidates, and is no time
 kernel_list          the kernels of a loop function, in order, and the buffers between them

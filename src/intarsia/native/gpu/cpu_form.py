@@ -16,8 +16,8 @@ functions of the process that runs the kernels, and shared memory becomes visibl
 SIZE is 4, 8 or 16 bytes; a copy is done when its thread waits for it. What a warp does together it does
 when all its threads have called it: `intarsia_matrices` is `ldmatrix` with `count` words for each thread,
 and `intarsia_product` adds the product of both fragments, 4 words and 2 words, to 4 sums; `kind` is 0 for
-bfloat16, 1 for float16, 2 for tf32, and 3 for bytes, whose sums are int32. Intrinsics that return
-structures call them through functions of the module.
+bfloat16, 1 for float16, 2 for tf32, 3 for unsigned by signed bytes, and 4 for signed by unsigned ones, whose
+sums are int32. Intrinsics that return structures call them through functions of the module.
 
 Each kernel gets an entry `void NAME.entry(void **args)` that loads its arguments, and `int32_t
 NAME.facts[3]`: the number of its arguments, whether it has barriers, and the size in bytes of the shared
@@ -33,7 +33,7 @@ from typing import Final
 from intarsia.native.gpu.emit_kernels import BLOCK_INDEX, THREAD_INDEX, Launch, shared_name
 from intarsia.native.gpu.kernel_statements import BARRIER, COPY
 from intarsia.native.gpu.plain_dots import with_plain_dots
-from intarsia.native.gpu.warp_products import AS_TF32, BYTES, MATRICES, MMA
+from intarsia.native.gpu.warp_products import AS_TF32, BYTES, MATRICES, MMA, SIGNED_BYTES
 
 _NAMES: Final = {
     THREAD_INDEX: "intarsia_thread_index",
@@ -49,7 +49,7 @@ _WARP_DECLARATIONS: Final = """declare void @intarsia_matrices(ptr, ptr addrspac
 declare void @intarsia_product(ptr, ptr, i32)
 """
 _ADDRESS_BYTES: Final = 8
-_KINDS: Final = ("bf16", "f32.f32", "tf32", "u8.s8")
+_KINDS: Final = ("bf16", "f32.f32", "tf32", "u8.s8", "s8.u8")
 """Ends of the names of products, in the order of their numbers."""
 
 
@@ -110,7 +110,7 @@ def _product(name: str) -> str:
     """Return a function in place of an intrinsic that multiplies."""
     word = "<2 x half>" if name.endswith(".f32.f32") else "i32"
     kind = next(number for number, end in enumerate(_KINDS) if name.endswith(f".{end}"))
-    total = "i32" if name == BYTES else "float"
+    total = "i32" if name in (BYTES, SIGNED_BYTES) else "float"
     sums = f"{{ {', '.join([total] * 4)} }}"
     given = ", ".join((*(f"{word} %w{n}" for n in range(6)), *(f"{total} %s{n}" for n in range(4))))
     stored = [

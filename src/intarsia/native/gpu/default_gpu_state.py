@@ -10,6 +10,7 @@ from intarsia.native.dag import AccessAnalyzer, ComputeDAG
 from intarsia.native.gpu.attention import with_attention
 from intarsia.native.gpu.copies_ahead import with_copies_ahead
 from intarsia.native.gpu.kernel_list import DECLARED_SHARED_BYTES, list_kernels
+from intarsia.native.gpu.needless_barriers import without_needless_barriers
 from intarsia.native.gpu.padded_tiles import with_padded_tiles
 from intarsia.native.gpu.product_schedule import inputs_of_product, product
 from intarsia.native.gpu.schedule_stages import across_threads, in_rows, over_blocks, per_element
@@ -105,7 +106,7 @@ def lower_to_kernels(
     module = Sequential([Simplify(), UnrollLoop(), Simplify()])(IRModule({GlobalVar("main"): kernels}))
     ahead = with_copies_ahead(module.prim_func("main"), tiles, shared_bytes)
     final = Simplify()(IRModule({GlobalVar("main"): ahead})).prim_func("main")
-    return with_padded_tiles(final)
+    return with_padded_tiles(without_needless_barriers(final))
 
 
 def _padded_factors(dag: ComputeDAG) -> list[str]:

@@ -8,13 +8,12 @@ most words that lie in one bank. Accesses of neighbours in one row are one acces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from intarsia.ir.dtype import DType
 from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
@@ -37,10 +36,10 @@ from intarsia.ir.prim_func import (
 )
 from intarsia.ir.warp import WARP
 from intarsia.native.emission.types import stored_bytes
+from intarsia.native.gpu.index_values import Numbers, value_of
 from intarsia.native.gpu.kernel_list import Kernel
 from intarsia.native.tir.simplify_scalar import ScalarSimplifier
 
-Numbers = npt.NDArray[np.int64]
 SECTOR_BYTES: Final = 32
 """Size of what global memory moves at least."""
 _BANKS: Final = 32
@@ -49,23 +48,6 @@ _WIDEST: Final = 16
 """Size of the widest access of a thread in bytes."""
 _ORDER: Final = (4, 2, 1)
 """Numbers of neighbours that may be one access."""
-_OPERATORS: Final[Mapping[ArithOp, Callable[..., Any]]] = {
-    ArithOp.ADD: np.add,
-    ArithOp.SUB: np.subtract,
-    ArithOp.MUL: np.multiply,
-    ArithOp.FLOOR_DIV: np.floor_divide,
-    ArithOp.FLOOR_MOD: np.mod,
-    ArithOp.MIN: np.minimum,
-    ArithOp.MAX: np.maximum,
-    ArithOp.LT: np.less,
-    ArithOp.LE: np.less_equal,
-    ArithOp.EQ: np.equal,
-    ArithOp.NE: np.not_equal,
-    ArithOp.AND: np.logical_and,
-    ArithOp.OR: np.logical_or,
-    ArithOp.NOT: np.logical_not,
-    ArithOp.SELECT: np.where,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +76,14 @@ class MemoryAccess:
         return self.buffer.scope is MemoryScope.SHARED
 
 
-def memory_accesses(kernel: Kernel) -> tuple[MemoryAccess, ...]:
-    """Return the accesses of a kernel to global and shared memory, in the order of its text."""
-    walker = _Walker(kernel)
+def memory_accesses(kernel: Kernel, buffers: Collection[Buffer] | None = None) -> tuple[MemoryAccess, ...]:
+    """Return the accesses of a kernel to global and shared memory, in the order of its text.
+
+    Args:
+        kernel: The kernel.
+        buffers: Buffers whose accesses are wanted; all of its arguments and shared buffers if not given.
+    """
+    walker = _Walker(kernel, frozenset((*kernel.arguments, *kernel.shared) if buffers is None else buffers))
     for visit in walk(kernel.thread_loop.body):
         walker.visit(visit.statement, visit.event)
     return tuple(walker.accesses())
@@ -116,6 +103,7 @@ class _Row:
 @dataclass(slots=True)
 class _Walker:
     kernel: Kernel
+    buffers: frozenset[Buffer]
     loops: list[For] = field(default_factory=list)
     guards: list[Scalar] = field(default_factory=list)
     rows: dict[_Row, dict[int, None]] = field(default_factory=dict)
@@ -159,12 +147,14 @@ class _Walker:
 
     def _note_tiles(self, mma: Mma) -> None:
         for tile in (mma.left, mma.right):
+            if tile.buffer not in self.buffers:
+                continue
             row, offset = self._row(tile.buffer, tile.indices, is_store=False)
             self.tiles.setdefault((row, offset), mma)
             self.counts[row] = self._runs()
 
     def _note(self, buffer: Buffer, indices: tuple[Scalar, ...], width: int, *, is_store: bool) -> None:
-        if buffer not in self.kernel.arguments and buffer not in self.kernel.shared:
+        if buffer not in self.buffers:
             return
         row, offset = self._row(buffer, indices, is_store=is_store)
         steps = [0]
@@ -219,11 +209,11 @@ class _Walker:
         env = {self.kernel.thread_loop.var: np.arange(self.kernel.thread_loop.extent)}
         offset = np.full(self.kernel.thread_loop.extent, start)
         for part, factor in row.terms:
-            offset = offset + factor * _value(part, env)
+            offset = offset + factor * value_of(part, env)
         active = np.ones(self.kernel.thread_loop.extent, np.bool_)
         for guard in row.guards:
             if not any(isinstance(part, Load) for part in inner_scalars(guard)):
-                active &= np.asarray(_value(guard, env), np.bool_)
+                active &= np.asarray(value_of(guard, env), np.bool_)
         return np.where(active, offset * stored_bytes(row.buffer.dtype), -1)
 
     def _tile_accesses(self, row: _Row, start: int, mma: Mma) -> Iterator[MemoryAccess]:
@@ -297,16 +287,3 @@ def _turns(addresses: Numbers, size: int) -> tuple[int, int]:
         turns += int(np.bincount(touched % _BANKS).max(initial=0))
         least += -(-len(touched) // _BANKS)
     return turns, least
-
-
-def _value(scalar: Scalar, env: Mapping[LoopVar, Numbers]) -> Any:
-    """Return the values of a scalar without loads; counters of loops that are not in `env` are 0."""
-    match scalar:
-        case LoopVar():
-            return env.get(scalar, 0)
-        case Literal():
-            return scalar.value
-        case Arith():
-            return _OPERATORS[scalar.op](*(_value(operand, env) for operand in scalar.operands))
-        case _:
-            raise AssertionError("indices without loads are arithmetic on counters")

@@ -55,16 +55,16 @@ def _is_small_enough(before: For, after: For) -> bool:
 
 def _turns(loop: For, buffer: Buffer) -> tuple[int, int]:
     """Return the turns that all accesses to a buffer take, and those that they would take at least."""
-    accesses = [access for access in memory_accesses(kernel_of(loop)) if access.buffer == buffer]
+    accesses = memory_accesses(kernel_of(loop), (buffer,))
     turns = sum(access.units * access.count for access in accesses)
     return turns, sum(access.least_units * access.count for access in accesses)
 
 
 def _written_at_once(loop: For, buffer: Buffer) -> int:
     """Return the most elements of a buffer that an access writes, or that a product aligns rows to."""
-    accesses = memory_accesses(kernel_of(loop))
+    accesses = memory_accesses(kernel_of(loop), (buffer,))
     size = buffer.dtype.numpy.itemsize
-    written = [access.bytes_of_thread for access in accesses if access.is_store and access.buffer == buffer]
+    written = [access.bytes_of_thread for access in accesses if access.is_store]
     products = (visit.statement for visit in walk(loop) if isinstance(visit.statement, Mma))
     if any(buffer in (product.left.buffer, product.right.buffer) for product in products):
         written.append(MMA_ROW_ALIGNMENT)

@@ -111,6 +111,7 @@ class MatrixProduct:
         right: Right factor, whose last indices are reduction and column, or these transposed.
         finish: Function from a sum and its indices to the statement that stores what becomes of it.
         sum_dtype: Type of the sums; in int32, elements of factors are words of four bytes.
+        is_left_signed: Whether bytes of the left factor are the signed ones, and not those of the right one.
     """
 
     shape: tuple[int, ...]
@@ -119,6 +120,7 @@ class MatrixProduct:
     right: Factor
     finish: Callable[[Scalar, Sequence[Scalar]], Statement]
     sum_dtype: DType = DType.FLOAT32
+    is_left_signed: bool = False
 
 
 def tensor_core_product(product: MatrixProduct, tiling: WarpTiling) -> Statement:
@@ -279,6 +281,7 @@ class _Kernel:
                 Load(left.buffer, (first_row, depth)),
                 Load(right.buffer, corner),
                 is_transposed,
+                self.product.is_left_signed,
             )
 
         return for_each((self._step // self._mma_depth, *self._sums_shape()), multiplied)

@@ -37,6 +37,8 @@ _NAMES: Final = {
 }
 BYTES: Final = f"{MMA}.m16n8k32.row.col.u8.s8"
 """Intrinsic of products of words of four bytes, unsigned ones by signed ones, with sums in int32."""
+SIGNED_BYTES: Final = f"{MMA}.m16n8k32.row.col.s8.u8"
+"""The same, signed bytes by unsigned ones."""
 _LEFT_WORDS: Final = 4
 _RIGHT_WORDS: Final = 2
 _SHARED: Final = 3
@@ -55,7 +57,9 @@ class WarpProducts:
     def emit(self, mma: Mma) -> None:
         """Emit a product, and the loads of its fragments if they are not there already."""
         is_of_bytes = mma.sums.buffer.dtype is DType.INT32
-        name, number = (BYTES, "i32") if is_of_bytes else (_NAMES[mma.left.buffer.dtype], "float")
+        name, number = _NAMES[mma.left.buffer.dtype], "float"
+        if is_of_bytes:
+            name, number = SIGNED_BYTES if mma.is_left_signed else BYTES, "i32"
         words = self._words(mma)
         sums = [f"{number} {self._sum(mma.sums, element)}" for element in range(MMA_SUMS)]
         arguments, kind = ", ".join((*words, *sums)), _struct(number, MMA_SUMS)

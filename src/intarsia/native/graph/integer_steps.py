@@ -90,6 +90,13 @@ def packed_words(weight: Array) -> Array:
     return np.ascontiguousarray(quads).view(np.int32)[..., 0]
 
 
+def packed_channels(weight: Array) -> Array:
+    """Return weights (M, C, taps ...) of signed bytes as words (M, C / 4, taps ...) of four channels."""
+    padded = np.pad(weight, ((0, 0), (0, -weight.shape[1] % WORD), *((0, 0) for _ in weight.shape[2:])))
+    quads = padded.reshape(weight.shape[0], -1, WORD, *weight.shape[2:])
+    return np.ascontiguousarray(np.moveaxis(quads, 2, -1)).view(np.int32)[..., 0]
+
+
 def signed_weight(array: Array, zero: Array) -> Array | None:
     """Return weights as signed bytes whose zero point is 0; None if it is another one."""
     middle = HALF if array.dtype == np.uint8 else 0

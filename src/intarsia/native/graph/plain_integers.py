@@ -15,6 +15,7 @@ from intarsia.native.te.operators import compute as compute_operator
 from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.integer_sums import (
     convolution_of_bytes,
+    convolution_of_words,
     product_of_bytes,
     product_of_words,
     scaled_sums,
@@ -36,8 +37,9 @@ class PlainIntegers(StepDeclaration):
         step, is_convolution = self.step, str(self.step.op) in CONVOLUTIONS
         if isinstance(step, WordProduct):
             return self._word_product(step)
-        # A convolution in plain layout centres each byte, so that its padding is 0.
-        arrays = step.parameters(is_centred=is_convolution)
+        # A convolution of single bytes centres each of them, so that its padding is 0.
+        is_centred = is_convolution and not self._has_channel_words()
+        arrays = step.parameters(is_centred=is_centred)
         offset, scale, bias = (None if array is None else self.constant(array) for array in arrays)
         assert scale is not None, "a step has a scale"
         sums = self._convolution(step) if is_convolution else self._product(f"{self.name}.sum")
@@ -72,6 +74,8 @@ class PlainIntegers(StepDeclaration):
         if str(step.op) == "ConvTranspose":
             return self._upsampling(step, x, weight)
         name, windows = f"{self.name}.sum", step.windows(x.shape)
+        if self._has_channel_words():
+            return convolution_of_words(x, weight, windows, step.zero, name)
         return convolution_of_bytes(
             x,
             weight,
@@ -81,6 +85,10 @@ class PlainIntegers(StepDeclaration):
             is_grouped=step.is_depthwise,
             is_unsigned=step.is_by_words,
         )
+
+    def _has_channel_words(self) -> bool:
+        """Return whether the weights of a convolution are words of four channels."""
+        return self.argument(1)[1].type.dtype is DType.INT32
 
     def _upsampling(self, step: IntegerStep, x: Tensor, weight: Tensor) -> Tensor:
         """Declare sums of a transposed convolution as whole numbers in float64, and these as integers."""

@@ -27,6 +27,7 @@ from intarsia.native.graph.kernel_sequence import KernelSequence, PlannedGroup
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.memory_plan import lifetimes
 from intarsia.native.graph.quantised_region import with_integer_steps
+from intarsia.native.graph.quantised_weights import ByteForms
 from intarsia.native.graph.region_plan import RegionPlan, RuleGroup
 from intarsia.native.graph.row_products import with_row_products
 from intarsia.native.graph.shared_rows import with_shared_rows
@@ -58,6 +59,7 @@ class PlanOptions:
         threads: Number of threads that will run the kernels, by which estimates share the memory.
         in_place: Whether Concat and Slice are computed in place where possible, without a kernel.
         narrows: Whether convolutions and products of float32 multiply bfloat16 numbers.
+        has_channel_words: Whether convolutions of bytes on plain tensors are summed by words of channels.
     """
 
     blocked: bool = True
@@ -70,6 +72,7 @@ class PlanOptions:
     threads: int = 1
     in_place: bool = True
     narrows: bool = False
+    has_channel_words: bool = False
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -94,7 +97,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     of_bfloats = _is_transformed(costs, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
     given = with_joined_bytes(with_forward_convolutions(with_row_products(StraightLine.of(function))))
     blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
-    integers = with_integer_steps(blocks, lanes, of_bytes, has_dot=isa.has_int8_dot)
+    forms = ByteForms(lanes, isa.has_int8_dot, chosen.has_channel_words)
+    integers = with_integer_steps(blocks, forms, of_bytes)
     line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
     sequence = _empty_sequence(line, isa, chosen, alignment, costs)
     rule_groups = _add_groups(sequence, line, chosen)

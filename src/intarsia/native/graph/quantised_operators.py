@@ -18,6 +18,7 @@ from intarsia.native.graph.batched_integers import BatchedStep, are_matrices
 from intarsia.native.graph.blocked_steps import has_words
 from intarsia.native.graph.dequantised import BYTES, attribute
 from intarsia.native.graph.integer_steps import HALF, WordProduct, packed_words, signed_weight
+from intarsia.native.graph.quantised_weights import ByteForms
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.op import call
@@ -31,16 +32,16 @@ _MOST_TAPS: Final = 256
 """Maximum number of taps of a depthwise convolution, whose sums float32 holds."""
 
 
-def with_fusible_operators(line: StraightLine, lanes: int) -> StraightLine:
+def with_fusible_operators(line: StraightLine, forms: ByteForms) -> StraightLine:
     """Return a region whose operators on quantised numbers are steps that fuse, where integers are as exact.
 
     Args:
         line: Region as it was read.
-        lanes: Number of channels of a block; 0 if nothing is blocked, and convolutions stay as they are.
+        forms: Forms of convolutions of bytes; those that have none stay as they are.
     """
     if not any(str(step.op) in (*_FLOATS, _PRODUCT) for step in line.steps):
         return line
-    return _Expansion(line, lanes).result()
+    return _Expansion(line, forms).result()
 
 
 @dataclass(eq=False)
@@ -49,12 +50,12 @@ class _Expansion:
 
     Attributes:
         line: Region as it was read.
-        lanes: Number of channels of a block.
+        forms: Forms of convolutions of bytes.
         values: Values, with those that are added.
     """
 
     line: StraightLine
-    lanes: int
+    forms: ByteForms
     values: list[RegionValue] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -150,12 +151,14 @@ class _Expansion:
             is_matrix = weight.ndim == 2 and len(self.values[x].type.static_shape) > 1
             return is_matrix and weight.shape[0] > 0
         groups, filters = attribute(step, "group", 1), weight.shape[0]
-        is_depthwise = groups == filters == weight.shape[1] * groups
-        if not self.lanes or filters * 2 < self.lanes:
+        is_depthwise, lanes = groups == filters == weight.shape[1] * groups, self.forms.lanes
+        if self.forms.are_dense_words(weight.shape, groups):
+            return True
+        if not lanes or filters * 2 < lanes:
             return False
         if is_depthwise and groups > 1:
             return prod(weight.shape[2:]) <= _MOST_TAPS
-        return groups == 1 or has_words(step.call, weight.shape, self.lanes)
+        return groups == 1 or has_words(step.call, weight.shape, lanes)
 
     def _product(self, step: KernelStep) -> WordProduct | None:
         """Return a product of integers by words; None if the factors do not fit."""

@@ -31,13 +31,20 @@ from intarsia.native.graph.integer_steps import (
     HALF,
     IntegerStep,
     is_plain_gemm,
+    packed_channels,
     packed_words,
     signed_weight,
 )
 from intarsia.native.graph.quantised_bias import float_bias, whole_bias
 from intarsia.native.graph.quantised_means import mean_of_bytes
 from intarsia.native.graph.quantised_operators import with_fusible_operators
-from intarsia.native.graph.quantised_weights import MOST_SUMMANDS, WHOLE, weights_in_blocks
+from intarsia.native.graph.quantised_weights import (
+    MOST_SUMMANDS,
+    WHOLE,
+    ByteForms,
+    weights_in_blocks,
+    weights_in_words,
+)
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
@@ -52,10 +59,8 @@ _MOVES: Final = ("MaxPool", "Transpose")
 
 def with_integer_steps(
     line: StraightLine,
-    lanes: int,
+    forms: ByteForms,
     is_faster_in_floats: Callable[[Call], bool] = lambda _: False,
-    *,
-    has_dot: bool = False,
 ) -> StraightLine:
     """Return a region that computes quantised convolutions and products with integers.
 
@@ -63,14 +68,13 @@ def with_integer_steps(
 
     Args:
         line: Region as it was read.
-        lanes: Number of channels of a block; 0 if nothing is blocked, and convolutions stay in float32.
+        forms: Forms of convolutions of bytes.
         is_faster_in_floats: Predicate: whether a convolution stays in float32 because that is faster.
-        has_dot: Whether the machine has an instruction for dot products of words.
     """
-    fusible = with_fusible_operators(line, lanes)
+    fusible = with_fusible_operators(line, forms)
     if not any(str(step.op) == "DequantizeLinear" for step in fusible.steps):
         return fusible
-    return _Rewriting(fusible, lanes, is_faster_in_floats, has_dot).result()
+    return _Rewriting(fusible, forms, is_faster_in_floats).result()
 
 
 @dataclass(eq=False)
@@ -79,17 +83,15 @@ class _Rewriting:
 
     Attributes:
         line: Region as it was read.
-        lanes: Number of channels of a block.
+        forms: Forms of convolutions of bytes.
         is_faster_in_floats: Predicate of convolutions.
-        has_dot: Whether the machine has an instruction for words.
         values: Values, with those that are added.
         steps: Steps written so far.
     """
 
     line: StraightLine
-    lanes: int
+    forms: ByteForms
     is_faster_in_floats: Callable[[Call], bool]
-    has_dot: bool
     values: list[RegionValue] = field(init=False)
     steps: list[KernelStep] = field(default_factory=list)
     _dequantising: dict[int, KernelStep] = field(default_factory=dict)
@@ -317,12 +319,16 @@ class _Rewriting:
     ) -> KernelStep | None:
         if str(step.op) == "Conv" and self.is_faster_in_floats(step.call):
             return None
-        arranged = weights_in_blocks(step, signed, weight, self.lanes)
+        by_words = weights_in_words(step, signed, weight, self.forms)
+        if by_words is not None:
+            number, zero = self._as_unsigned(x)
+            return self._finished(step, (number, by_words), zero, x.scale * weight.scale, by_words.shape[0])
+        arranged = weights_in_blocks(step, signed, weight, self.forms.lanes)
         if arranged is None:
             return None
         filters, channels, *taps = arranged.shape
         is_depthwise = channels == 1 and attribute(step, "group", 1) == filters > 1
-        is_by_words = not is_depthwise or (self.has_dot and has_words_of_rows(taps))
+        is_by_words = not is_depthwise or (self.forms.has_dot and has_words_of_rows(taps))
         number, zero = self._as_unsigned(x) if is_by_words else (x.number, int(x.zero[0]))
         scale = x.scale * weight.scale
         return self._finished(step, (number, arranged), zero, scale, filters, is_by_words=is_by_words)
@@ -366,9 +372,12 @@ class _Rewriting:
                     return None
             offset = offset if whole is None else whole
         source, weight = args
-        words = weight if str(step.op) in CONVOLUTIONS else packed_words(weight)
+        is_convolution = str(step.op) in CONVOLUTIONS
+        words = weight if is_convolution else packed_words(weight)
+        if is_convolution and not self.forms.lanes:
+            words = packed_channels(weight)
         constant = self._add(TensorType(words.shape, DType.of(words)), words)
-        axes = tuple(range(1, weight.ndim)) if words is weight else 0
+        axes = tuple(range(1, weight.ndim)) if is_convolution else 0
         correction = -zero * weight.sum(axes, np.int64)
         largest = 255 * np.abs(weight.astype(np.int64)).sum(axes) + np.abs(correction) + np.abs(offset)
         parts = offset, correction.astype(np.int32), bias

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Final
 
@@ -19,8 +20,44 @@ WHOLE: Final = 2**24
 """Limit of the whole numbers that float32 holds."""
 MOST_SUMMANDS: Final = (2**31 - 1) // (255 * 128)
 """Maximum number of products of a sum that int32 holds for all bytes."""
+_FEW_FILTERS: Final = 8
+"""Minimum number of filters of a convolution by words of channels: fewer are no product of matrices."""
 _FEW_CHANNELS: Final = 4
 """Maximum number of channels of a transposed convolution that is left in float32: one word."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteForms:
+    """The forms in which convolutions of bytes are summed as integers.
+
+    Attributes:
+        lanes: Number of channels of a block; 0 if nothing is blocked.
+        has_dot: Whether the machine has an instruction for dot products of words.
+        has_channel_words: Whether convolutions on plain tensors are summed by words of four channels; others
+            stay in float32 if nothing is blocked.
+    """
+
+    lanes: int = 0
+    has_dot: bool = False
+    has_channel_words: bool = False
+
+    def are_dense_words(self, weight: tuple[int, ...], groups: int) -> bool:
+        """Return whether a convolution on plain tensors is summed by words.
+
+        Args:
+            weight: Shape of its weights (M, C / groups, taps ...).
+            groups: Number of its groups.
+        """
+        is_plain = self.has_channel_words and not self.lanes
+        return is_plain and groups == 1 and weight[0] >= _FEW_FILTERS and 3 <= len(weight) <= 5
+
+
+def weights_in_words(step: KernelStep, signed: Array, weight: Dequantised, forms: ByteForms) -> Array | None:
+    """Return signed weights (M, C, taps ...) if a convolution is summed by words of channels, else None."""
+    if str(step.op) != "Conv" or not forms.are_dense_words(signed.shape, attribute(step, "group", 1)):
+        return None
+    is_of_filters = weight.scale.size == 1 or weight.axis == 0
+    return signed if is_of_filters and prod(signed.shape[1:]) <= MOST_SUMMANDS else None
 
 
 def weights_in_blocks(step: KernelStep, signed: Array, weight: Dequantised, lanes: int) -> Array | None:

@@ -45,6 +45,7 @@ class MmaSite(NamedTuple):
         alignment: Number of elements that the offset of a row is a multiple of.
         has_words: Whether elements are words of two bfloat16.
         has_bytes: Whether elements are words of four bytes; then sums are integers.
+        is_left_signed: Whether bytes of the left tile are the signed ones.
     """
 
     number: int
@@ -55,6 +56,7 @@ class MmaSite(NamedTuple):
     alignment: int
     has_words: bool
     has_bytes: bool
+    is_left_signed: bool
 
     @classmethod
     def of(cls, mma: Mma) -> MmaSite:
@@ -70,6 +72,7 @@ class MmaSite(NamedTuple):
             MMA_ROW_ALIGNMENT // left.dtype.numpy.itemsize,
             left.dtype is DType.INT32 and mma.sums.buffer.dtype is DType.FLOAT32,
             mma.sums.buffer.dtype is DType.INT32,
+            mma.is_left_signed,
         )
 
 

@@ -74,7 +74,8 @@ class PlainThreads:
         product: Scalar = Arith(ArithOp.MUL, (_as_float32(left), _as_float32(right)))
         if left.buffer.dtype is DType.INT32:
             name = "dot_u8s8" if sums.buffer.dtype is DType.INT32 else "dot_bf16"
-            product = Intrinsic(name, (left, right), sums.buffer.dtype)
+            factors = (right, left) if mma.is_left_signed else (left, right)
+            product = Intrinsic(name, factors, sums.buffer.dtype)
         return Store(sums.buffer, sums.indices, Arith(ArithOp.ADD, (sums, product)))
 
 

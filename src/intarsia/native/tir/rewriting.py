@@ -105,7 +105,7 @@ def with_scalars(
             valid = None if statement.valid is None else scalar(statement.valid)
             after = AsyncCopy(written(target), read(source), statement.width, valid)
         case Mma(sums=sums, left=left, right=right):
-            after = Mma(written(sums), read(left), read(right), statement.is_right_transposed)
+            after = replace(statement, sums=written(sums), left=read(left), right=read(right))
     return statement if after == statement else after
 
 

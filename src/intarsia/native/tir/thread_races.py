@@ -64,7 +64,8 @@ def _add_bytes(
     for number, factors in enumerate(products_of_thread(site, lane), offset):
         total = int(sums[number])
         for first, second in factors:
-            total += _dot_of_bytes(left.values[left.start + first], right.values[right.start + second])
+            words = left.values[left.start + first], right.values[right.start + second]
+            total += _dot_of_bytes(*(reversed(words) if site.is_left_signed else words))
         sums[number] = (total + _HALF) % (2 * _HALF) - _HALF
 
 

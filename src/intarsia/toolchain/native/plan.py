@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -99,7 +99,11 @@ def plan_settings(source: KernelSource) -> PlanSettings:
 
 
 def planned_region(
-    source: KernelSource, *, in_place: bool = True, program: Function | None = None
+    source: KernelSource,
+    *,
+    in_place: bool = True,
+    program: Function | None = None,
+    has_channel_words: bool = False,
 ) -> PlannedRegion:
     """The plan of a source for this machine.
 
@@ -107,6 +111,7 @@ def planned_region(
         source: Source of static shapes.
         in_place: Whether Concat and Slice may be computed in place.
         program: Program that computes the same, of static shapes; that of the source if not given.
+        has_channel_words: Whether convolutions of bytes on plain tensors are summed by words of channels.
 
     Raises:
         CompileError: An operator has no native kernel, or a shape is not known.
@@ -122,8 +127,9 @@ def planned_region(
     function = simplified(function, source_context(source))
     _refuse_uneven_reshapes(function)  # those of shapes that are computed
     function, counted = with_counted_results(function)
+    options = replace(_plan_options(target, threads, in_place), has_channel_words=has_channel_words)
     try:
-        plan = plan_region(function, isa, _plan_options(target, threads, in_place))
+        plan = plan_region(function, isa, options)
     except CompileError as error:
         refusal = CompileError(f"native cannot compile this: {error.problem}", help=error.help)
         for note in getattr(error, "__notes__", ()):

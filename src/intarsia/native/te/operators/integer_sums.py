@@ -111,6 +111,45 @@ def convolution_of_bytes(
     return compute(shape, element, name)
 
 
+def convolution_of_words(
+    x: Tensor, weight: Tensor, windows: Sequence[Window], zero: int, name: str
+) -> Tensor:
+    """Declare sums of products of unsigned bytes (N, C, spatial ...) and signed ones, in int32.
+
+    Padding is the zero point, which is not subtracted.
+
+    Args:
+        x: The bytes, read as unsigned ones.
+        weight: Words of the signed bytes of four channels (M, C / 4, taps ...).
+        windows: Windows, one for each spatial dimension.
+        zero: Zero point of the input.
+        name: Name of the operation.
+    """
+    channels = x.shape[1]
+
+    def word(*i: Expression) -> Expression:
+        total = functions.const(0, DType.INT32)
+        for number in range(_WORD):
+            channel = i[1] * _WORD + number
+            byte = x[(i[0], channel, *i[2:])].astype(DType.UINT8).astype(DType.INT32)
+            if channels % _WORD and number >= channels % _WORD:
+                byte = functions.if_then_else(channel < channels, byte, 0)
+            total = total + functions.call("shift_left", byte, functions.const(8 * number, DType.INT32))
+        return total
+
+    words = compute((x.shape[0], -(-channels // _WORD), *x.shape[2:]), word, f"{name}.words")
+    image = padded(words, windows, word_of(zero), f"{name}.pad")
+    channel, taps = reduce_axis(weight.shape[1], "rc"), tap_axes(windows)
+
+    def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
+        pixel = image[(n, channel.expression, *tap_indices(windows, positions, taps))]
+        tap = weight[(c, channel.expression, *(axis.expression for axis in taps))]
+        return functions.sum(dot(pixel, tap), (channel, *taps))
+
+    shape = (x.shape[0], weight.shape[0], *(window.count for window in windows))
+    return compute(shape, element, name)
+
+
 Channel = Callable[[tuple[Expression, ...]], tuple[Expression, ...]]
 """Function from the indices of an element to those of its channel."""
 

@@ -55,7 +55,9 @@ def plan_for_gpu(
         program: Program that computes the same, of static shapes; that of the source if not given.
     """
     target = Target(source.target).with_options(**_PLAIN)
-    return planned_region(replace(source, target=str(target)), in_place=in_place, program=program)
+    return planned_region(
+        replace(source, target=str(target)), in_place=in_place, program=program, has_channel_words=True
+    )
 
 
 def compile_program(source: KernelSource, model: str, make_image: ImageMaker | None = None) -> GpuProgram:
