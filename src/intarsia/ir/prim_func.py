@@ -268,10 +268,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """A buffer that lives as long as the body runs; its elements start undefined.
-
-    Each iteration of a loop around it has its own.
-    """
+    """A buffer that lives while the body runs, another one in each iteration; it starts undefined."""
 
     buffer: Buffer
     body: Statement
