@@ -28,7 +28,9 @@ NOT_OF_A_NODE = re.compile(
     r"|the value '\w*' has \d+ elements"
 )
 """Errors of the model, of a weight, of an input or of a value, which they name."""
-NATIVE_BORDER = re.compile(r"native cannot compile this: (a parameter of|a constant of|parameter '\w*' has)")
+NATIVE_BORDER = re.compile(
+    r"native cannot compile this: (a parameter of|a constant of|axis \d+ of parameter '|the first axes of )"
+)
 """Refusals of what a region is given, which are of no node."""
 
 

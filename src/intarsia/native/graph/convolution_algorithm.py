@@ -18,12 +18,11 @@ from intarsia.op.window import AxisWindow
 
 # Costs in units of one multiplication. Loads are scaled to the machine at hand; transforms and copies are
 # vector instructions like the multiplications, whose number does not depend on the machine. Those of weights
-# and points are fitted to the times of 76 convolutions of inception_v1, inception_v2, resnet50, squeezenet,
-# unet, densenet121 and resnext50 inside of these models, by each algorithm, with one thread and with two
-# (Zen 4, AVX-512): the choice costs 0.1 % of the best one's time with one thread, 1.7 % with two.
+# and points are fitted to the times of 76 convolutions inside of models and of 180 drawn ones, by each
+# algorithm (Zen 4, AVX-512; decision 53).
 _WEIGHT_COST: Final = 9.0
 """Cost of a weight that one thread loads from memory, as are all weights of a large network."""
-_POINT_COST: Final = 4.0
+_POINT_COST: Final = 8.0
 """Cost of the transforms of one point of an input or a result tile."""
 _CACHED_WEIGHT_COST: Final = 1.0
 """Cost of a weight that another phase of a dilated convolution has loaded before."""
@@ -33,8 +32,6 @@ _LEAST_GROUP_CHANNELS: Final = 8
 """Minimum number of channels that a group of a transformed convolution reads, and computes."""
 _LEAST_SKIPPED_COLUMNS: Final = 6
 """Minimum dilation at which padding fills whole register tiles of a row."""
-_LEAST_GAIN: Final = 1.1
-"""Minimum estimated speedup of transforms; the estimate is not more accurate."""
 
 
 class ConvolutionAlgorithm(Enum):
@@ -200,7 +197,7 @@ def estimated_tile(shape: ConvolutionShape, costs: RelativeCosts = REFERENCE_COS
     """
     estimates = estimated_costs(shape, costs)
     best = min(estimates, key=estimates.__getitem__)
-    return best.tile if estimates[best] * _LEAST_GAIN < estimates[ConvolutionAlgorithm.DIRECT] else 0
+    return best.tile
 
 
 def estimated_costs(

@@ -159,8 +159,11 @@ def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     assert isinstance(function, Function)
     plan = plan_region(function, isa, PlanOptions(convolutions=ConvolutionAlgorithms(algorithm)))
     names = [kernel.name.rsplit("_", 1)[0] for kernel in plan.kernels]
-    tile = "" if algorithm in (AUTO, DIRECT) else f"_winograd{algorithm.value[-1]}"
-    assert f"conv_relu{tile}" in names
+    if algorithm is AUTO:
+        assert any(name.startswith("conv_relu") for name in names)
+    else:
+        tile = "" if algorithm is DIRECT else f"_winograd{algorithm.value[-1]}"
+        assert f"conv_relu{tile}" in names
     data = generator.standard_normal((1, 16, 10, 9)).astype(np.float32)
     (expected,) = build(module).run_flat(data)
     np.testing.assert_allclose(run_plan(plan, [data], isa)[0], np.asarray(expected), atol=1e-4)
@@ -181,7 +184,7 @@ def test_plans_estimate_with_the_machine_and_the_threads() -> None:
     function = Function((x,), call("Conv", x, constant(weight), pads=(1, 1, 1, 1)))
     znver3 = FAMILIES["znver3"]
     small = replace(znver3.caches, third=weight.nbytes)  # it does not keep them beside other values
-    machine = replace(znver3, busy_memory_bandwidth=0.5, caches=small)
+    machine = replace(znver3, busy_memory_bandwidth=0.4, caches=small)
     isa = replace(Isa("x86_64", "znver3", ("avx", "avx2", "fma")), cores=2, machine=machine)
 
     def algorithms(threads: int) -> set[str]:

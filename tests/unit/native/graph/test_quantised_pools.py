@@ -148,6 +148,22 @@ def test_means_of_bytes(pool: Pool, name: str) -> None:
     pool.check(found)
 
 
+@pytest.mark.parametrize(("taps", "stride"), [(2, 2), (2, 1), (3, 3), (3, 1)])
+@pytest.mark.parametrize("zero", [3, 255])
+def test_columns_of_padding_are_as_many_zero_points_as_the_window_has_rows(
+    taps: int, stride: int, zero: int
+) -> None:
+    attrs = {
+        "kernel_shape": (taps, taps),
+        "strides": (stride, stride),
+        "pads": (1, 1, 1, 1),
+        "count_include_pad": 0,
+    }
+    pool = Pool("AveragePool", (1, 3, 8, 8), attrs, np.uint8, zero, False, False, 0)
+    (found,) = run_plan(plan_region(pool.program(), Isa.host()), [pool.bytes()], Isa.host())
+    pool.check(found)
+
+
 @pytest.mark.parametrize("operator", ["AveragePool", "GlobalAveragePool"])
 @pytest.mark.parametrize("value", [0, 255])
 def test_means_of_the_largest_and_least_bytes(operator: str, value: int) -> None:

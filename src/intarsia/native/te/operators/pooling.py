@@ -190,7 +190,10 @@ def _pool(
     combined = _combined(x, (*outer, stretched), combine, rows, f"{name}.rows", prepare, guarded)
     singles = tuple(Window(window.count, window.count, 1, 1, 1, 0, 0) for window in outer)
     along = (*singles, last)
-    source = padded(combined, along, prepare(neutral), f"{name}.pad")
+    sides = prepare(neutral)
+    if combine is functions.sum and x.dtype.is_integer:
+        sides = sides * height  # a column of padding has as many zero points as the window has rows
+    source = padded(combined, along, sides, f"{name}.pad")
     return _combined(source, along, combine, shape, name, unchanged)
 
 
