@@ -16,13 +16,12 @@ from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
 from intarsia.op.window import AxisWindow
 
-# Costs in units of one multiplication. Loads are scaled to the machine at hand; transforms and copies are
-# vector instructions like the multiplications, whose number does not depend on the machine. Those of weights
-# and points are fitted to the times of 76 convolutions inside of models and of 180 drawn ones, by each
-# algorithm (Zen 4, AVX-512; decision 53).
-_WEIGHT_COST: Final = 9.0
-"""Cost of a weight that one thread loads from memory, as are all weights of a large network."""
-_POINT_COST: Final = 8.0
+# Costs in units of one multiplication, measured on convolutions of 7 to 224 pixels per row with 16 to 512
+# channels (Zen 3, AVX2). Loads are scaled to the machine at hand; transforms and copies are vector
+# instructions like the multiplications, whose number does not depend on the machine.
+_WEIGHT_COST: Final = 14.0
+"""Cost of a weight that is loaded from memory, as are all weights of a large network."""
+_POINT_COST: Final = 16.0
 """Cost of the transforms of one point of an input or a result tile."""
 _CACHED_WEIGHT_COST: Final = 1.0
 """Cost of a weight that another phase of a dilated convolution has loaded before."""
@@ -32,6 +31,8 @@ _LEAST_GROUP_CHANNELS: Final = 8
 """Minimum number of channels that a group of a transformed convolution reads, and computes."""
 _LEAST_SKIPPED_COLUMNS: Final = 6
 """Minimum dilation at which padding fills whole register tiles of a row."""
+_LEAST_GAIN: Final = 1.1
+"""Minimum estimated speedup of transforms; the estimate is not more accurate."""
 
 
 class ConvolutionAlgorithm(Enum):
@@ -197,7 +198,7 @@ def estimated_tile(shape: ConvolutionShape, costs: RelativeCosts = REFERENCE_COS
     """
     estimates = estimated_costs(shape, costs)
     best = min(estimates, key=estimates.__getitem__)
-    return best.tile
+    return best.tile if estimates[best] * _LEAST_GAIN < estimates[ConvolutionAlgorithm.DIRECT] else 0
 
 
 def estimated_costs(

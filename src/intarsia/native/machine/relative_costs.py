@@ -32,7 +32,7 @@ class RelativeCosts(NamedTuple):
         third: The cost from the last-level cache.
         memory: The cost from memory.
         weights: The cost of loading weights that the run before has loaded last: from the last-level cache
-            if it keeps all weights of a network, else from memory; relative to one thread of that machine.
+            if it keeps all weights of a network, else from memory.
     """
 
     sums: int = 8
@@ -70,9 +70,8 @@ def relative_costs(isa: Isa, threads: int = 1, weight_bytes: float = inf) -> Rel
                 (machine.second_bandwidth, _MEASURED_ON.second_bandwidth),
                 (own_third, third),
                 (own_memory, memory),
-                # What reads of weights cost was measured on networks that no cache keeps. Threads that share
-                # the memory wait longer for them.
-                (own_third if keeps_weights else own_memory, _MEASURED_ON.memory_share(1, 1)),
+                # What reads of weights cost was measured on networks that no cache keeps.
+                (own_third if keeps_weights else own_memory, memory),
             )
         ),
     )

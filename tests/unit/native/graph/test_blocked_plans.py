@@ -102,7 +102,7 @@ def test_a_network_has_no_copies_between_its_kernels(isa: Isa) -> None:
 
 def test_a_result_is_copied_from_blocks_and_a_parameter_into_them() -> None:
     x = image(24)
-    plan = checked(x, call("Tanh", convolution(x, 24, 5)))
+    plan = checked(x, call("Tanh", convolution(x, 24, 3)))
     assert operators(plan) == ["to_blocked", "conv_tanh", "from_blocked"]
     assert plan.written_results == {plan.results[0]: 0}
 

@@ -46,11 +46,9 @@ def shape(channels: int, size: int) -> ConvolutionShape:
         (128, 28, 4),
         (64, 224, 4),
         (512, 28, 4),
-        (256, 14, 4),
-        (256, 10, 2),
+        (256, 14, 2),
         (512, 7, 2),
-        (96, 7, 2),
-        (16, 7, 0),
+        (96, 7, 0),
         (2, 56, 0),
     ],
 )
@@ -159,17 +157,14 @@ def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     assert isinstance(function, Function)
     plan = plan_region(function, isa, PlanOptions(convolutions=ConvolutionAlgorithms(algorithm)))
     names = [kernel.name.rsplit("_", 1)[0] for kernel in plan.kernels]
-    if algorithm is AUTO:
-        assert any(name.startswith("conv_relu") for name in names)
-    else:
-        tile = "" if algorithm is DIRECT else f"_winograd{algorithm.value[-1]}"
-        assert f"conv_relu{tile}" in names
+    tile = "" if algorithm in (AUTO, DIRECT) else f"_winograd{algorithm.value[-1]}"
+    assert f"conv_relu{tile}" in names
     data = generator.standard_normal((1, 16, 10, 9)).astype(np.float32)
     (expected,) = build(module).run_flat(data)
     np.testing.assert_allclose(run_plan(plan, [data], isa)[0], np.asarray(expected), atol=1e-4)
 
 
-@pytest.mark.parametrize(("weights", "tile"), [(1.0, 4), (2.0, 2), (16.0, 0)])
+@pytest.mark.parametrize(("weights", "tile"), [(0.05, 4), (1.0, 2), (8.0, 0)])
 def test_transforms_pay_where_reads_of_weights_keep_up(weights: float, tile: int) -> None:
     """F(4, 3) reads four times the weights of direct sums, F(2, 3) not twice as many."""
     costs = REFERENCE_COSTS._replace(weights=weights)
@@ -184,21 +179,21 @@ def test_plans_estimate_with_the_machine_and_the_threads() -> None:
     function = Function((x,), call("Conv", x, constant(weight), pads=(1, 1, 1, 1)))
     znver3 = FAMILIES["znver3"]
     small = replace(znver3.caches, third=weight.nbytes)  # it does not keep them beside other values
-    machine = replace(znver3, busy_memory_bandwidth=0.4, caches=small)
+    machine = replace(znver3, busy_memory_bandwidth=0.5, caches=small)
     isa = replace(Isa("x86_64", "znver3", ("avx", "avx2", "fma")), cores=2, machine=machine)
 
     def algorithms(threads: int) -> set[str]:
         kernels = plan_region(function, isa, PlanOptions(threads=threads)).kernels
         return {name for kernel in kernels for name in algorithm_names(kernel.dag)}
 
-    assert algorithms(1) == {"winograd4"}
+    assert algorithms(1) == {"winograd2"}
     assert algorithms(2) == set()
 
 
 @pytest.mark.parametrize(("third", "expected"), [(1 << 22, "winograd2"), (1 << 23, "winograd4")])
 def test_plans_know_whether_the_last_cache_keeps_all_weights(third: int, expected: str) -> None:
     weight = np.ones((256, 256, 3, 3), np.float32)  # 2.25 MiB
-    x = Var("x", checked_type=TensorType.of(np.zeros((1, 256, 10, 10), np.float32)))
+    x = Var("x", checked_type=TensorType.of(np.zeros((1, 256, 14, 14), np.float32)))
     function = Function((x,), call("Conv", x, constant(weight), pads=(1, 1, 1, 1)))
     znver3 = FAMILIES["znver3"]
     isa = Isa("x86_64", "znver3", ("avx", "avx2", "fma"), machine=znver3)

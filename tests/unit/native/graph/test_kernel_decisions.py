@@ -43,8 +43,8 @@ def operators(plan: RegionPlan) -> list[str]:
 def network() -> Function:
     """Two equal convolutions with epilogues, a pool, a sum with a branch, and a convolution."""
     x = image(16)
-    first = call("Relu", convolution(x, 16, 5))
-    second = call("Relu", convolution(first, 16, 5))
+    first = call("Relu", convolution(x, 16, 3))
+    second = call("Relu", convolution(first, 16, 3))
     pooled = call("MaxPool", second, kernel_shape=(3, 3), pads=(1, 1, 1, 1))
     return Function((x,), call("Tanh", call("Add", convolution(pooled, 16), first)))
 

@@ -102,7 +102,7 @@ def test_groups_have_their_work_and_equal_layers_are_one() -> None:
     found = {group.operators: group for group in groups()}
     assert set(found) == {("Conv", "Relu"), ("Conv",), ("Softmax",)}
     layers = found["Conv", "Relu"]
-    assert layers.flop >= 2 * 2 * 12 * 12 * 9 * 24 * 7 // 4, "Winograd's algorithm leaves a quarter"
+    assert layers.flop >= 2 * 2 * 12 * 12 * 9 * 24 * 7
     assert layers.calls == 3, "two layers, and the conversion of the input"
     assert (layers.threads, layers.rule.anchors) == (2, (0,))
     assert [group.key for group in kernel_groups(program(), NATIVE)] == [group.key for group in groups()]
