@@ -29,7 +29,8 @@ NOT_OF_A_NODE = re.compile(
 )
 """Errors of the model, of a weight, of an input or of a value, which they name."""
 NATIVE_BORDER = re.compile(
-    r"native cannot compile this: (a parameter of|a constant of|axis \d+ of parameter '|the first axes of )"
+    r"native cannot compile this: "
+    r"(a parameter of|a constant of|parameter '\w*' has|axis \d+ of parameter '|the first axes of )"
 )
 """Refusals of what a region is given, which are of no node."""
 
