@@ -19,6 +19,11 @@ LEAST_NATIVE_PERCENT: Final = 95
 """Percentage of the float models that native must run whole, opaque operators excepted."""
 
 
+def computes_floats(record: Mapping[str, Any]) -> bool:
+    """Return whether a model computes floats: no operator is quantised, no text goes in or out."""
+    return not record.get("texts") and not any(map(_QUANTISED.search, record.get("operators", {})))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """The outcomes of a model's steps.
@@ -46,9 +51,8 @@ class Verdict:
 
     @property
     def is_float(self) -> bool:
-        """Whether a model computes floats: no operator is quantised, no text goes in or out."""
-        operators = self.record.get("operators", {})
-        return not self.record.get("texts") and not any(map(_QUANTISED.search, operators))
+        """Whether a model computes floats."""
+        return computes_floats(self.record)
 
     @property
     def native_whole(self) -> bool:

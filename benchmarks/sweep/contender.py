@@ -64,7 +64,8 @@ def load_native(setting: str, model: str, inputs: Arrays, threads: int) -> Progr
     from intarsia.target import Target
 
     options: dict[str, Any] = {"threads": threads} | ({} if setting == DEFAULT else {"mcpu": setting})
-    program = build(partition_whole(from_onnx(model), Target.for_toolchain("native", **options)))
+    module = from_onnx(model, shapes={name: array.shape for name, array in inputs.items()})
+    program = build(partition_whole(module, Target.for_toolchain("native", **options)))
     call = program.bind(dict(inputs))
     call()
     return call, list(call.outputs)

@@ -29,7 +29,6 @@ import onnx
 from benchmarks.sweep.case import Case
 from benchmarks.sweep.contender import DEFAULT, LATENCY, PLAIN_LAYOUT
 from benchmarks.sweep.families import properties_of, write_layer
-from benchmarks.sweep.writer import Layer
 
 from intarsia.native.roofline import Roofline
 
@@ -221,37 +220,60 @@ def measure_layer(
         folder: Folder for the model, inputs and results.
     """
     layer = write_layer(case)
+    model, inputs = folder / "layer.onnx", folder / "inputs.npz"
+    onnx.save(layer.model(), model)
+    arrays: dict[str, Any] = layer.arrays()
+    np.savez(inputs, **arrays)
     record: dict[str, Any] = {
         "case": case.text,
         "family": case.family,
         "properties": properties_of(case),
         "bound": roofline.bound(layer.operations, layer.bytes),
     }
+    record |= measure_model(model, inputs, contenders, turns, folder)
+    return record | {"of_bound": share_of_bound(record["least"].get(NATIVE, math.inf), record["bound"])}
+
+
+def measure_model(
+    model: Path, inputs: Path, contenders: Sequence[Contender], turns: Turns, folder: Path
+) -> dict[str, Any]:
+    """Compile a model with all contenders, compare results, time them interleaved; return the record.
+
+    Args:
+        model: ONNX file of the model.
+        inputs: The .npz file of its inputs.
+        contenders: Processes of the toolchains.
+        turns: Number and length of their turns.
+        folder: Folder for the results.
+    """
+    record: dict[str, Any] = {}
     with ExitStack() as stack:
         for contender in contenders:
             stack.callback(contender.request, {"close": True}, _TURN_WITHIN)
-        loaded = _load(layer, contenders, turns.threads, folder)
+        loaded = _load(model, inputs, contenders, turns.threads, folder)
         record["build_seconds"] = {_label(item): item.build_seconds for item in loaded}
         record |= _compare_results(loaded, folder)
         timed = _time_rounds(loaded, turns)
     record["settings"] = {item.contender.name: item.contender.setting for item in timed}
     record["errors"] = {item.contender.name: item.error for item in timed if item.error is not None}
-    record |= summarise_times({item.contender.name: item.times for item in timed})
-    return record | summarise_least({item.contender.name: item.least for item in timed}, record["bound"])
+    least = {item.contender.name: item.least for item in timed}
+    record["least"] = {name: seconds for name, seconds in least.items() if np.isfinite(seconds)}
+    record["least_ratio"] = ratio_of_least(least)
+    return record | summarise_times({item.contender.name: item.times for item in timed})
 
 
 def _label(item: LoadedContender) -> str:
     return f"{item.contender.name}, {item.contender.setting}"
 
 
-def _load(layer: Layer, contenders: Sequence[Contender], threads: int, folder: Path) -> list[LoadedContender]:
-    """Write the files of a layer, and have all contenders compile it at the same time."""
-    onnx.save(layer.model(), folder / "layer.onnx")
-    arrays: dict[str, Any] = layer.arrays()
-    np.savez(folder / "inputs.npz", **arrays)
+def _load(
+    model: Path, inputs: Path, contenders: Sequence[Contender], threads: int, folder: Path
+) -> list[LoadedContender]:
+    """Have all contenders compile a model at the same time."""
+    files = {"model": str(model), "inputs": str(inputs)}
     for contender in contenders:
-        request = {"model": "layer.onnx", "inputs": "inputs.npz", "results": _results_name(contender)}
-        contender.send({name: str(folder / file) for name, file in request.items()} | {"threads": threads})
+        results = str(folder / _results_name(contender))
+        contender.send({**files, "results": results, "threads": threads})
     replies = [contender.read(_LOADED_WITHIN) for contender in contenders]
     return [
         LoadedContender(contender, reply.get("build_seconds", 0.0), reply.get("error"))
@@ -315,21 +337,24 @@ def faster_settings(loaded: Sequence[LoadedContender]) -> list[LoadedContender]:
     return list(fastest.values())
 
 
-def summarise_least(least: Mapping[str, float], bound: float) -> dict[str, Any]:
-    """Return the ratio of the shortest calls, and the share of the roofline that native's reaches.
-
-    They are what other processes disturb least.
+def ratio_of_least(least: Mapping[str, float]) -> float | None:
+    """Return the ratio of the shortest calls, which other processes disturb least; None without both.
 
     Args:
         least: Least seconds of each toolchain; infinity if it has failed.
-        bound: Least seconds of this layer on this machine.
     """
     native, best = least[NATIVE], min(least[name] for name in ENGINES)
-    is_timed = np.isfinite(native)
-    return {
-        "least_ratio": best / native if is_timed and np.isfinite(best) else None,
-        "of_bound": bound / native if is_timed else None,
-    }
+    return best / native if np.isfinite([native, best]).all() else None
+
+
+def share_of_bound(least: float, bound: float) -> float | None:
+    """Return the share of the roofline that native's shortest call reaches; None if it has failed.
+
+    Args:
+        least: Seconds of the call; infinity if native has failed.
+        bound: Least seconds of this layer on this machine.
+    """
+    return bound / least if np.isfinite(least) else None
 
 
 def summarise_times(times: Mapping[str, Sequence[float]]) -> dict[str, Any]:

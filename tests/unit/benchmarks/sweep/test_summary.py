@@ -12,7 +12,8 @@ from benchmarks.sweep.contest import (
     LoadedContender,
     faster_settings,
     largest_difference,
-    summarise_least,
+    ratio_of_least,
+    share_of_bound,
     summarise_times,
 )
 from benchmarks.sweep.summary import cause_of, describe, group_records, loss_of, summarise_group
@@ -66,12 +67,11 @@ def test_there_is_no_ratio_without_native_or_without_engines() -> None:
 
 def test_the_shortest_calls_give_a_ratio_and_a_share_of_the_roofline() -> None:
     least = {"native": 2.0, "onnxruntime": 3.0, "openvino": 4.0}
-    assert summarise_least(least, 1.0) == {"least_ratio": 1.5, "of_bound": 0.5}
-    assert summarise_least({**least, "onnxruntime": INFINITY, "openvino": INFINITY}, 1.0) == {
-        "least_ratio": None,
-        "of_bound": 0.5,
-    }
-    assert summarise_least({**least, "native": INFINITY}, 1.0) == {"least_ratio": None, "of_bound": None}
+    assert ratio_of_least(least) == 1.5
+    assert ratio_of_least({**least, "onnxruntime": INFINITY, "openvino": INFINITY}) is None
+    assert ratio_of_least({**least, "native": INFINITY}) is None
+    assert share_of_bound(2.0, 1.0) == 0.5
+    assert share_of_bound(INFINITY, 1.0) is None
 
 
 def test_the_faster_setting_of_each_engine_counts() -> None:
