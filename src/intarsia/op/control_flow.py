@@ -71,10 +71,10 @@ def _scan_types(args: _Types, body: FuncType, results: _Types, attrs: Attrs) -> 
     states = len(args) - scanned
     _check_counts("Scan", args, body, results, states)
     length: Dim = ANY
-    for item, axis in zip(args[states:], _axes(attrs, "scan_input_axes", scanned), strict=True):
+    for item, axis in zip(args[states:], scan_axes(attrs, "scan_input_axes", scanned), strict=True):
         if isinstance(item, TensorType) and item.shape is not None:
             length = item.shape[_position(axis, len(item.shape))]
-    output_axes = _axes(attrs, "scan_output_axes", len(results) - states)
+    output_axes = scan_axes(attrs, "scan_output_axes", len(results) - states)
     stacked = (_stacked(item, axis, length) for item, axis in zip(results[states:], output_axes, strict=True))
     return (*map(_widened, args[:states], results[:states]), *stacked)
 
@@ -96,7 +96,7 @@ def scan_parameter_types(args: _Types, attrs: Attrs) -> _Types:
     if not isinstance(scanned, int) or not 1 <= scanned <= len(args):
         return (None,) * len(args)  # the call is refused
     states = len(args) - scanned
-    axes = _axes(attrs, "scan_input_axes", scanned)
+    axes = scan_axes(attrs, "scan_input_axes", scanned)
     return (*args[:states], *map(_without_axis, args[states:], axes))
 
 
@@ -118,7 +118,17 @@ def _check_counts(name: str, args: _Types, body: FuncType, results: _Types, stat
         )
 
 
-def _axes(attrs: Attrs, name: str, count: int) -> tuple[int, ...]:
+def scan_axes(attrs: Attrs, name: str, count: int) -> tuple[int, ...]:
+    """Return the axes, or the directions, of what a Scan reads or stacks; zeros if they are not given.
+
+    Args:
+        attrs: The attributes of the Scan.
+        name: Name of the attribute, such as "scan_output_axes".
+        count: Number of the values.
+
+    Raises:
+        InvalidModelError: There is another number of them.
+    """
     value = attrs.get(name, (0,) * count)
     axes = tuple(item for item in value if isinstance(item, int)) if isinstance(value, tuple) else ()
     if len(axes) != count:

@@ -6,6 +6,7 @@ from intarsia.passes.backward_fold_scale_axis import BackwardFoldScaleAxis
 from intarsia.passes.bind_dims import BindDims, bind_sizes, name_dims
 from intarsia.passes.cache_in_place import CacheInPlace
 from intarsia.passes.canonicalize_ops import CanonicalizeOps
+from intarsia.passes.capture_states import CaptureStates
 from intarsia.passes.combine_parallel_conv2d import CombineParallelConv2D
 from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
 from intarsia.passes.convert_layout import ConvertLayout
@@ -53,6 +54,7 @@ __all__ = [
     "BindDims",
     "CacheInPlace",
     "CanonicalizeOps",
+    "CaptureStates",
     "CombineParallelConv2D",
     "CombineParallelMatMul",
     "ConvertLayout",

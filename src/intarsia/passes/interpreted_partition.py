@@ -8,6 +8,7 @@ from typing import Final
 from intarsia.ir import Call, Function, GlobalVar, If, IRModule, Op, post_order
 from intarsia.op.data_structures import is_of_data_structure
 from intarsia.op.operator_predicate import operator_predicate, takes_control_flow
+from intarsia.passes.capture_states import CaptureStates
 from intarsia.passes.decompose_recurrent import MOST_STEPS
 from intarsia.passes.infer_type import InferType
 from intarsia.passes.outline_bodies import OutlineBodies
@@ -24,15 +25,18 @@ from intarsia.transform import PassContext
 
 _BODY_OPERATORS: Final = frozenset({"Loop", "Scan"})
 _MOST_SHOWN: Final = 8
+_FEW_CALLS: Final = 64
+"""Calls that loops become without need: compiling as many takes less than a second, and running them as one
+kernel less than the interpreter takes for one iteration."""
 
 
 def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     """Give a toolchain everything but the control flow of a program, which stays to be interpreted.
 
     Recurrent layers that the toolchain refuses become scans (`RecurrentToScan`), states of loops get static
-    types where they have them (`RefineStates`), bodies of Loop and Scan become functions (`OutlineBodies`),
-    and regions of what the toolchain supports are marked in all functions.
-    Where that leaves something, short loops are unrolled (`UnrollLoops`).
+    types where they have them (`RefineStates`) or are captured (`CaptureStates`), loops that become few calls
+    are unrolled (`UnrollLoops`), bodies of others become functions (`OutlineBodies`), and regions of what the
+    toolchain supports are marked in all functions. Where that leaves something, longer loops are unrolled.
     Operators of sequences and optionals are given to the reference: no toolchain of tensors has them, and
     they compute nothing. Anything else that the toolchain does not support is refused, as in a program
     without control flow: it is no program of this toolchain.
@@ -54,7 +58,8 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
         return None
     context = PassContext.current().inner()
     scanned = InferType()(RecurrentToScan(most_steps=MOST_STEPS)(module, context), context)
-    simplified = default_heuristic()(RefineStates()(scanned, context), context)
+    captured = CaptureStates()(RefineStates()(scanned, context), context)
+    simplified = default_heuristic()(UnrollLoops(most_calls=_FEW_CALLS)(captured, context), context)
     partitioned = _with_regions(simplified, target, context)
     if any(unsupported_calls(partitioned)):  # perhaps because a shape depends on the number of an iteration
         unrolled = UnrollLoops()(simplified, context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +25,7 @@ from intarsia.ir import (
     substitute,
 )
 from intarsia.op import rewrite_typed
+from intarsia.op.control_flow import scan_axes
 from intarsia.op.known_value import known_value
 from intarsia.op.purity import is_pure
 from intarsia.passes.rules.tuple_field import tuple_field
@@ -33,7 +35,7 @@ from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, regis
 @register_pass
 @dataclass(frozen=True)
 class UnrollLoops(FunctionPass, opt_level=0, required=("InferType",)):
-    """Replaces a Loop by its iterations, one after another, where their number is known and small.
+    """Replaces a Loop or Scan by its iterations, one after another, where their number is known and small.
 
     What depends on the number of the iteration is known then: where a slice begins, for example, and so the
     shapes of what is computed from it. Loops that may end before, and those whose body draws random numbers,
@@ -71,17 +73,20 @@ class UnrollLoops(FunctionPass, opt_level=0, required=("InferType",)):
     def _rewritten(self, ctx: PassContext, expr: Expr) -> Expr:
         if isinstance(expr, TupleGetItem):
             return tuple_field(expr)
+        unrolled: Callable[[Call, Function, int], Expr]
         match expr:
-            case Call(op=Op(name="Loop", domain=""), args=(trips, condition, *initial, Function() as body)):
-                count = _count(trips, condition, body)
-                calls = sum(isinstance(inner, Call) for inner in post_order(body.body))
-                reason = self._obstacle(count, calls, body)
-                if not reason:
-                    return _unrolled(expr, body, initial, count)
-                ctx.diagnose(expr, DiagnosticLevel.MISSED, f"is not unrolled: {reason}")
-                return expr
+            case Call(op=Op(name="Loop", domain=""), args=(trips, condition, *_, Function() as body)):
+                count, unrolled = _loop_count(trips, condition, body), _unrolled_loop
+            case Call(op=Op(name="Scan", domain=""), args=(*_, Function() as body)):
+                count, unrolled = _scan_count(expr, body), _unrolled_scan
             case _:
                 return expr
+        calls = sum(isinstance(inner, Call) for inner in post_order(body.body))
+        reason = self._obstacle(count, calls, body)
+        if not reason:
+            return unrolled(expr, body, count)
+        ctx.diagnose(expr, DiagnosticLevel.MISSED, f"is not unrolled: {reason}")
+        return expr
 
     def _obstacle(self, count: int, calls: int, body: Function) -> str:
         """Why a loop is not unrolled; "" if it is."""
@@ -94,7 +99,7 @@ class UnrollLoops(FunctionPass, opt_level=0, required=("InferType",)):
         return "" if is_pure(body) else "its body draws random numbers"
 
 
-def _count(trips: Expr, condition: Expr, body: Function) -> int:
+def _loop_count(trips: Expr, condition: Expr, body: Function) -> int:
     """The number of iterations; 0 if it is not known or there are none."""
     number = known_value(trips)
     if number is None or not isinstance(body.body, Tuple):
@@ -107,19 +112,83 @@ def _count(trips: Expr, condition: Expr, body: Function) -> int:
     return max(0, int(number.reshape(-1)[0])) if ends_by_number else 0
 
 
-def _unrolled(loop: Call, body: Function, initial: list[Expr], count: int) -> Expr:
-    """The results of a loop: its last states, then the rows of each iteration one after another."""
-    states: tuple[Expr, ...] = tuple(initial)
+def _scan_count(scan: Call, body: Function) -> int:
+    """The number of iterations; 0 if it is not known or there are none."""
+    if not isinstance(body.body, Tuple):
+        return 0
+    scanned = _scanned(scan)
+    axes = scan_axes(scan.attrs, "scan_input_axes", len(scanned))
+    types = [value.checked_type for value in scanned]
+    counts = {
+        type_.shape[axis] if isinstance(type_, TensorType) and type_.shape else None
+        for type_, axis in zip(types, axes, strict=True)
+    }
+    count = counts.pop()
+    return count if isinstance(count, int) and not counts else 0
+
+
+def _scanned(scan: Call) -> tuple[Expr, ...]:
+    """The arguments that a Scan takes slice by slice."""
+    count = scan.attrs["num_scan_inputs"]
+    assert isinstance(count, int)
+    return scan.args[len(scan.args) - 1 - count : -1]
+
+
+def _unrolled_loop(loop: Call, body: Function, count: int) -> Expr:
+    """The results of a Loop: its last states, then the rows of each iteration one after another."""
+    states: tuple[Expr, ...] = loop.args[2:-1]
+    number_of_states = len(states)
     rows: list[tuple[Expr, ...]] = []
     for number in range(count):
-        given = (_scalar(number, body.params[0]), _scalar(True, body.params[1]), *states)
-        after = substitute(body.body, dict(zip(body.params, given, strict=True)))
-        assert isinstance(after, Tuple)
-        states, rest = after.fields[1 : 1 + len(initial)], after.fields[1 + len(initial) :]
-        rows.append(rest)
-    results = (*states, *(_stacked(column) for column in zip(*rows, strict=True)))
+        arguments = (_scalar(number, body.params[0]), _scalar(True, body.params[1]), *states)
+        _, *results = _iteration(body, arguments)
+        states = tuple(results[:number_of_states])
+        rows.append(tuple(results[number_of_states:]))
+    return _results(loop, states, [_stacked(column, 0) for column in zip(*rows, strict=True)])
+
+
+def _unrolled_scan(scan: Call, body: Function, count: int) -> Expr:
+    """The results of a Scan: its last states, then the rows of each iteration, in its order or reversed."""
+    scanned = _scanned(scan)
+    states: tuple[Expr, ...] = scan.args[: -1 - len(scanned)]
+    number_of_states = len(states)
+    axes = scan_axes(scan.attrs, "scan_input_axes", len(scanned))
+    is_reversed = scan_axes(scan.attrs, "scan_input_directions", len(scanned))
+    rows: list[tuple[Expr, ...]] = []
+    for number in range(count):
+        slices = (
+            _slice(value, count - 1 - number if backward else number, axis)
+            for value, axis, backward in zip(scanned, axes, is_reversed, strict=True)
+        )
+        results = _iteration(body, (*states, *slices))
+        states = results[:number_of_states]
+        rows.append(results[number_of_states:])
+    columns = tuple(zip(*rows, strict=True))
+    axes = scan_axes(scan.attrs, "scan_output_axes", len(columns))
+    is_reversed = scan_axes(scan.attrs, "scan_output_directions", len(columns))
+    stacks = [
+        _stacked(column[::-1] if backward else column, axis)
+        for column, axis, backward in zip(columns, axes, is_reversed, strict=True)
+    ]
+    return _results(scan, states, stacks)
+
+
+def _iteration(body: Function, arguments: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """What a body returns for some arguments."""
+    after = substitute(body.body, dict(zip(body.params, arguments, strict=True)))
+    assert isinstance(after, Tuple)
+    return after.fields
+
+
+def _results(loop: Call, states: tuple[Expr, ...], stacks: list[Expr]) -> Tuple:
+    """The results of a loop that are used."""
     assert isinstance(loop.checked_type, TupleType)
-    return Tuple(results[: len(loop.checked_type.fields)])
+    return Tuple((*states, *stacks)[: len(loop.checked_type.fields)])
+
+
+def _slice(value: Expr, number: int, axis: int) -> Expr:
+    """A slice of a value along an axis, without the axis."""
+    return Call(Op("Gather"), (value, Constant(np.array(number, np.int64))), Attrs({"axis": axis}))
 
 
 def _scalar(value: int | bool, param: Var) -> Constant:
@@ -130,11 +199,11 @@ def _scalar(value: int | bool, param: Var) -> Constant:
     return Constant(np.full((1,) if is_list else (), value, dtype))
 
 
-def _stacked(rows: tuple[Expr, ...]) -> Expr:
-    """Rows along a new first axis; their types are inferred where they are put into the program."""
-    axis = Constant(np.array([0], np.int64))
-    parts = tuple(Call(Op("Unsqueeze"), (row, axis)) for row in rows)
-    return parts[0] if len(parts) == 1 else Call(Op("Concat"), parts, Attrs({"axis": 0}))
+def _stacked(rows: tuple[Expr, ...], axis: int) -> Expr:
+    """Rows along a new axis; their types are inferred where they are put into the program."""
+    axes = Constant(np.array([axis], np.int64))
+    parts = tuple(Call(Op("Unsqueeze"), (row, axes)) for row in rows)
+    return parts[0] if len(parts) == 1 else Call(Op("Concat"), parts, Attrs({"axis": axis}))
 
 
 def _is_absent(expr: Expr) -> bool:

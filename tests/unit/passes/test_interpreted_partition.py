@@ -277,19 +277,25 @@ def test_shapes_that_depend_on_the_iteration_are_known_in_short_loops() -> None:
         assert_right(SEGMENTS, executable, np.array([4, 0, 1, 3, 3, 2, 0]))
 
 
-def test_loops_that_native_runs_are_not_unrolled() -> None:
-    text = (
-        LOOP.replace("x, int64 n)", "x)")
-        .replace("(n, c, x)", "(n, c, x)")
-        .replace("c = Constant", "n = Constant <value = int64 {3}>() c = Constant", 1)
+@pytest.mark.parametrize(("trips", "is_unrolled"), [(3, True), (30, False)])
+def test_loops_that_native_runs_are_unrolled_to_few_calls(trips: int, is_unrolled: bool) -> None:
+    text = LOOP.replace("x, int64 n)", "x)").replace(
+        "c = Constant", f"n = Constant <value = int64 {{{trips}}}>() c = Constant", 1
     )
     with on_native(text) as executable:
-        assert any(isinstance(step, Repeat) for step in executable.plan.blocks["main"].steps)
+        steps = executable.plan.blocks["main"].steps
+        assert any(isinstance(step, Repeat) for step in steps) is not is_unrolled
         assert_right(text, executable, random(2, 4))
 
 
-def test_a_scan_keeps_to_its_axes_and_directions() -> None:
+@pytest.mark.parametrize("is_unrolled", [True, False])
+def test_a_scan_keeps_to_its_axes_and_directions(is_unrolled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_unrolled:
+        monkeypatch.setattr("intarsia.passes.interpreted_partition._FEW_CALLS", 0)
     with on_native(SCAN) as executable:
+        assert (
+            any(isinstance(step, Repeat) for step in executable.plan.blocks["main"].steps) is not is_unrolled
+        )
         assert "native" in toolchains(executable)
         assert_right(SCAN, executable, random(4), random(2, 6), random(6, 4))
 

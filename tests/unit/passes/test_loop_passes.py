@@ -1,4 +1,4 @@
-"""RefineStates and UnrollLoops: programs keep what they compute, and say more of it."""
+"""RefineStates, CaptureStates and UnrollLoops: programs keep what they compute, and say more of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.pass_checks import checked
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Call, Function, IRModule, TensorType, post_order
-from intarsia.passes import RefineStates, UnrollLoops
+from intarsia.op import verify
+from intarsia.passes import CaptureStates, RefineStates, UnrollLoops
 
 pytestmark = pytest.mark.quick_tests(8)
 
@@ -201,3 +202,106 @@ def test_results_that_nobody_uses_may_be_missing() -> None:
     assert not loops(after)
     with build(after) as executable:
         np.testing.assert_allclose(executable(X), np.tanh(np.tanh(X)), rtol=1e-6)
+
+
+SCANNED = """
+scanned (float[{a}] x, float[{b}] y, float[2,3] s0) => (float[2,3] s, float[{c}] rows, float[{d}] sums) {{
+  s, rows, sums = Scan <num_scan_inputs = 2, scan_input_axes = [{i}, {j}],
+      scan_input_directions = [{p}, {q}], scan_output_axes = [{k}, {l}], scan_output_directions = [{q}, {p}],
+      body = step (float[2,3] t, float[2,3] u, float[3] v)
+      => (float[2,3] after, float[2,3] row, float[3] total) {{
+    m = {first}(t)
+    w = Mul(u, v)
+    after = Add(m, w)
+    row = Tanh(after)
+    o = Constant <value_ints = [0]>()
+    total = ReduceSum <keepdims = 0>(row, o)
+  }}>(s0, x, y)
+}}
+"""
+
+
+def with_axis(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    place = axis % (len(shape) + 1)
+    return (*shape[:place], size, *shape[place:])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(1, 5),
+    st.tuples(st.integers(-3, 2), st.integers(-2, 1), st.integers(-3, 2), st.integers(-2, 1)),
+    st.tuples(st.booleans(), st.booleans()),
+    st.sampled_from(["Neg", "Identity", "Sigmoid"]),
+)
+def test_unrolled_scans_compute_the_same(
+    count: int, axes: tuple[int, int, int, int], backward: tuple[bool, bool], first: str
+) -> None:
+    i, j, k, axis = axes
+    shapes = [with_axis((2, 3), i, count), with_axis((3,), j, count)]
+    shapes += [with_axis((2, 3), k, count), with_axis((3,), axis, count)]
+    a, b, c, d = (",".join(map(str, shape)) for shape in shapes)
+    p, q = map(int, backward)
+    proto = model(SCANNED.format(a=a, b=b, c=c, d=d, i=i, j=j, k=k, l=axis, p=p, q=q, first=first))
+    after = UnrollLoops()(from_onnx(proto))  # onnx.reference knows no other axes or directions
+    verify(after)
+    assert not loops(after)
+    x, y = (np.linspace(-1, 1, np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes[:2])
+    same_results(proto, after, x, y, X)
+
+
+def test_scans_of_unknown_length_stay() -> None:
+    text = SCANNED.format(a="n,2,3", b="n,3", c="n,2,3", d="n,3", i=0, j=0, k=0, l=0, p=0, q=0, first="Neg")
+    assert len(loops(UnrollLoops()(from_onnx(model(text))))) == 1
+
+
+DISTANCES = """
+distances (float[4,3] x, float[5,3] others, float[2,3] s0)
+    => (float[4,3] kept, float[2,3] s, float[5,4] rows) {
+  kept, s, rows = Scan <num_scan_inputs = 1, body = step (float[4,3] a, float[2,3] t, float[3] b)
+      => (float[4,3] same, float[2,3] after, float[4] row) {
+    same = Identity(a)
+    after = Mul(t, b)
+    d = Sub(a, b)
+    axis = Constant <value_ints = [1]>()
+    row = ReduceSumSquare <keepdims = 0>(d, axis)
+  }>(x, s0, others)
+}
+"""
+
+
+def test_a_scan_captures_the_state_that_no_iteration_changes() -> None:
+    proto = model(DISTANCES)
+    module = from_onnx(proto)
+    after = checked(CaptureStates(), module)
+    assert state_shapes(module) == [(4, 3), (2, 3), (3,)]
+    assert state_shapes(after) == [(2, 3), (3,)]
+    x, others = (np.linspace(-1, 1, n * 3, dtype=np.float32).reshape(n, 3) for n in (4, 5))
+    same_results(proto, after, x, others, X)
+
+
+def test_a_scan_without_other_states_has_none() -> None:
+    text = DISTANCES
+    for part in ("float[2,3] t, ", " float[2,3] after,", ", float[2,3] s0", " float[2,3] s,", " s,", ", s0"):
+        assert part in text
+        text = text.replace(part, "")
+    proto = model(text.replace("after = Mul(t, b)", ""))
+    after = checked(CaptureStates(), from_onnx(proto))
+    assert state_shapes(after) == [(3,)]
+    x, others = (np.linspace(-1, 1, n * 3, dtype=np.float32).reshape(n, 3) for n in (4, 5))
+    same_results(proto, after, x, others)
+
+
+@pytest.mark.parametrize("trips", [0, 1, 4])
+def test_a_loop_captures_the_state_that_no_iteration_changes(trips: int) -> None:
+    text = TWO_STATES.format(kept="Add(s, t)").replace("t2 = Concat <axis = 0>(t, g)", "t2 = Identity(t)")
+    proto = model(text)
+    module = checked(RefineStates(), from_onnx(proto))
+    after = checked(CaptureStates(), module)
+    assert state_shapes(after) == [(2, 3)]
+    same_results(proto, after, X, X[:1], np.array(trips))
+
+
+def test_states_of_other_types_than_their_initial_values_are_not_captured() -> None:
+    text = TWO_STATES.format(kept="Add(s, x)").replace("Concat <axis = 0>(t, g)", "Identity(t)")
+    module = from_onnx(model(text))
+    assert state_shapes(CaptureStates()(module)) == [None, None]
