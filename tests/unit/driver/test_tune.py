@@ -268,7 +268,9 @@ class TestDatabase:
         assert [record.measurements for record in records_in(database)] == records
         assert again.candidates == first.candidates
         measured = [progress.measured for progress in seen if progress.measured is not None]
-        assert [(item.done, item.stored) for item in measured] == [(3, 3)]
+        assert (measured[0].done, measured[0].stored) == (3, 3)
+        # A fast machine has time for a search, which is found as well.
+        assert all(item.done == item.stored for item in measured)
 
     def test_a_wish_to_stop_ends_with_the_best_so_far(self, database: Database) -> None:
         wishes: list[bool] = []
