@@ -7,8 +7,8 @@
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
     exe = intarsia.load("model.intarsia")      a saved one
 
-Without the compiler (the wheel intarsia-runtime), load, Executable, Pool, Target, VirtualDevice and to_dlpack
-are there.
+Without the compiler (the wheel intarsia-runtime), load, Executable, IntarsiaError, Pool, Target,
+VirtualDevice and to_dlpack are there.
 """
 
 # Names are loaded when they are first used. `build` and `tune` are bound at once, because the packages of the
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from intarsia.runtime.dlpack import to_dlpack
     from intarsia.runtime.executable import Executable
     from intarsia.runtime.pool import Pool
+    from intarsia.support.errors import IntarsiaError
     from intarsia.target import Target, VirtualDevice
     from intarsia.toolchain import targets
     from intarsia.transform import PassContext, Sequential, get_pass, load_pass_sequence
@@ -51,6 +52,7 @@ _HOMES = {
     "IRModule": "intarsia.ir",
     "ImportLimits": "intarsia.frontend.onnx",
     "InferenceSession": "intarsia.driver.inference_session",
+    "IntarsiaError": "intarsia.support.errors",
     "PassContext": "intarsia.transform",
     "Pool": "intarsia.runtime.pool",
     "Sequential": "intarsia.transform",
@@ -79,6 +81,7 @@ __all__ = [
     "IRModule",
     "ImportLimits",
     "InferenceSession",
+    "IntarsiaError",
     "PassContext",
     "Pool",
     "Sequential",
@@ -104,6 +107,15 @@ __all__ = [
 ]
 
 if not _HAS_COMPILER:
-    __all__ = ["Executable", "Pool", "Target", "VirtualDevice", "__version__", "load", "to_dlpack"]
+    __all__ = [
+        "Executable",
+        "IntarsiaError",
+        "Pool",
+        "Target",
+        "VirtualDevice",
+        "__version__",
+        "load",
+        "to_dlpack",
+    ]
 
 __getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -3,14 +3,15 @@
 `...` in a page stands for any text within a line, and alone in a line for any number of lines. In a block
 with figures, numbers with their units, intervals, and which row of a table has won differ from run to run and
 from machine to machine: they count for nothing, nor does the order of lines. A candidate that was too slow
-for a race has "slow" or "-" in place of numbers.
+for a race has "slow" or "-" in place of numbers. A whole number alone in its line, such as an exit code,
+counts.
 """
 
 from __future__ import annotations
 
 import re
 
-_NUMBER = re.compile(r"(?<![\w.])\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?(?:%| (?:ns|us|ms|s|KB|MB|GB)\b)?")
+_NUMBER = re.compile(r"(?<![\w.])-?\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?(?:%| (?:ns|us|ms|s|KB|MB|GB)\b)?")
 _INTERVAL = re.compile(r"\(# to #[^)]*\)")
 
 
@@ -42,6 +43,8 @@ def _line_pattern(line: str) -> str:
 
 
 def _without_figures(line: str) -> str:
+    if line.strip().isdecimal():
+        return line.strip()
     line = _INTERVAL.sub("", _NUMBER.sub("#", line))
     words = ["#" if word in {"slow", "measured", "-"} else word for word in line.split()]
     return " ".join(word for word in words if word != "yes")

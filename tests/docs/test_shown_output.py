@@ -44,6 +44,12 @@ def test_a_candidate_may_be_too_slow_for_a_race() -> None:
     assert is_shown(TABLE, slow, has_figures=True)
 
 
+def test_signs_of_figures_may_differ_and_exit_codes_may_not() -> None:
+    assert is_shown("is -0.32, expected 1.1\n", "is 2.5, expected -7e-3\n", has_figures=True)
+    assert is_shown("4\n", "4\n", has_figures=True)
+    assert not is_shown("4\n", "0\n", has_figures=True)
+
+
 @pytest.mark.parametrize("old", ["onnxruntime", "max error", "native", "(0.984 to 1.1)"])
 def test_words_of_figures_may_not_differ(old: str) -> None:
     changed = OTHER.replace(old, "wrong")

@@ -67,7 +67,8 @@ def process(
 ) -> Outcome:
     """Run the command line as a user does."""
     child = started(*arguments, cwd=cwd, env=env, before=before)
-    out, err = child.communicate(timeout=120)
+    # Only against hanging: a run with a budget of a minute takes several on a busy machine.
+    out, err = child.communicate(timeout=600)
     return Outcome(child.returncode, out, err)
 
 

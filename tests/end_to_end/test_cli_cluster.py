@@ -30,7 +30,7 @@ def test_a_cluster_measures_and_this_machine_keeps(tmp_path: Path) -> None:
     again = process(*TUNE, *place, "--json", cwd=tmp_path)
     assert again.code == 0
     latencies = {each["toolchain"]: each["latency_seconds"] for each in again.document["candidates"]}
-    assert set(latencies) == {"onnxruntime", "openvino"}
+    assert set(latencies) >= {"onnxruntime", "openvino"}  # a fast machine has time for a mix, too
     assert process("run", "mnist.intarsia", cwd=tmp_path).code == 0
 
 

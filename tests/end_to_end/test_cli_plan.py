@@ -53,8 +53,8 @@ def test_the_plan_is_taken_up_and_written_again(here: Path) -> None:
     assert document["plan"] == "mnist.plan"
     second = Plan.read(Path("mnist.plan"))
     assert second.program == first.program
-    assert second.whole is not None
-    assert second.whole.toolchain == document["chosen"].partition(" ")[0]
+    # The winner depends on the machine: one toolchain for all, or a mix.
+    assert document["chosen"].startswith(second.summary)
 
 
 def test_without_a_database_nothing_is_stored(here: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_plan_of_several_toolchains_is_carried_out(here: Path) -> None:
     plan = Plan.read(Path("mnist.plan"))
     calls = sum(plan.program.operators.values())
     halves = [("onnxruntime", f"1..{calls // 2}"), ("openvino", f"{calls // 2 + 1}..{calls}")]
-    data["whole"] = None
+    data |= {"whole": None, "decisions": []}  # the winner may be a tuned program
     data["partitions"] = [
         {
             "function": "main",

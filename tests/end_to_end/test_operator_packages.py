@@ -79,7 +79,8 @@ def models(example: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def artifacts(example: Path, models: Path) -> Path:
-    assert printed(models, TUNE, found_in(example)) in ("native\n", "reference\n")
+    # Which toolchain is the fastest depends on the machine; only two have the operator.
+    assert {"native", "reference"} & set(printed(models, TUNE, found_in(example)).split())
     return models
 
 

@@ -118,7 +118,11 @@ print(json.dumps([compiler, public, "conv_relu" in str(profile)]))
 """
     done = run(python, "-c", code, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    expected: list[Any] = [[], ["Executable", "Pool", "Target", "VirtualDevice", "load", "to_dlpack"], True]
+    expected: list[Any] = [
+        [],
+        ["Executable", "IntarsiaError", "Pool", "Target", "VirtualDevice", "load", "to_dlpack"],
+        True,
+    ]
     assert json.loads(done.stdout) == expected
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.asarray(exe(X)))
 

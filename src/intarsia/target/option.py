@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from intarsia.support.errors import UsageError
@@ -175,11 +177,34 @@ def toolchain_options(toolchain: str) -> tuple[TargetOption, ...]:
 
     Options of packages that cannot be imported are left out; a target that names one is an error.
     """
-    options = []
+    return tuple(option for option in _loadable_options() if toolchain in option.toolchains)
+
+
+def check_known(name: str, toolchain: str | None) -> None:
+    """Refuse an unknown option, with those in the message that a target of the toolchain may carry.
+
+    Args:
+        name: Name of the option.
+        toolchain: Toolchain of the target, or None.
+
+    Raises:
+        UsageError: There is no option of that name.
+    """
+    if name in TARGET_OPTIONS:
+        return
+    names = [option.name for option in _loadable_options() if option.is_understood_by(toolchain)]
+    close = get_close_matches(name, names, n=3)
+    whose = "a target without toolchain" if toolchain is None else toolchain
+    raise UsageError(
+        f"unknown target option {name!r}",
+        help=f"did you mean {' or '.join(close)}?" if close else f"{whose} takes {', '.join(names)}",
+    )
+
+
+def _loadable_options() -> Iterator[TargetOption]:
     for name in TARGET_OPTIONS:
         with suppress(UsageError):
-            options.append(TARGET_OPTIONS[name])
-    return tuple(option for option in options if toolchain in option.toolchains)
+            yield TARGET_OPTIONS[name]
 
 
 for _option in (

@@ -9,7 +9,7 @@ from typing import Final, TypeVar, overload
 
 from intarsia.support.errors import UsageError
 from intarsia.target.device_type import DeviceType
-from intarsia.target.option import TARGET_OPTIONS, OptionValue, option_text
+from intarsia.target.option import TARGET_OPTIONS, OptionValue, check_known, option_text
 
 _OPTION: Final = re.compile(r"-([^=]+)=(.+)", re.DOTALL)
 _TOOLCHAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
@@ -43,11 +43,13 @@ class Target:
             kind, written = _read(self.kind)
             _check_kind(kind)
             toolchains = [value for name, value in written if name == "toolchain"]
+            toolchains += [] if self.toolchain is None else [self.toolchain]
+            for name in (*(name for name, _ in written if name != "toolchain"), *dict(self.options)):
+                check_known(name, toolchains[0] if toolchains else None)
             options = [
                 (name, TARGET_OPTIONS[name].parse(value)) for name, value in written if name != "toolchain"
             ]
             options += [(name, TARGET_OPTIONS[name].check(value)) for name, value in self.options]
-            toolchains += [] if self.toolchain is None else [self.toolchain]
             _refuse_repetition([*(name for name, _ in options), *("toolchain" for _ in toolchains)])
             _check_toolchains(toolchains)
             _check_understood([name for name, _ in options], toolchains[0] if toolchains else None)

@@ -58,8 +58,8 @@ def test_a_program_with_a_loop_takes_part_on_native_as_one_candidate() -> None:
     )
     found = fates(result)
     assert set(names) <= set(found)
-    assert found["native"].status is Status.MEASURED, found["native"].reason
-    assert found["native"].timing is not None
+    # A disturbed first measurement may rule it out of the race.
+    assert found["native"].status in {Status.MEASURED, Status.SLOW}, found["native"].reason
 
 
 @pytest.mark.parametrize("budget", ["0.2s", "5s"], ids=["without a search", "with a search"])
@@ -123,17 +123,17 @@ def test_every_registered_toolchain_is_a_candidate_by_default() -> None:
 
 
 def test_the_winner_is_the_fastest_measured_candidate() -> None:
-    result = ia.tune(build_model("mnist"), budget="1s", targets=[target("onnxruntime"), target("openvino")])
-    measured = [record for record in result.candidates if record.timing is not None]
-    assert len(measured) == 2
-    assert result.candidates[0].chosen
-    assert result.chosen.timing is not None
-    assert all(
-        record.timing is not None and record.timing.median >= result.chosen.timing.median
-        for record in measured
-    )
-    ratios = {record.name: record.ratio for record in measured if record.ratio is not None}
-    assert not ratios or ratios[result.chosen.name].ratio == 1.0  # no race where one looks hopeless
+    targets = [target("onnxruntime"), target("openvino")]
+    # Without a search: a winner that was not shown to be faster than a toolchain by itself yields to that.
+    result = ia.tune(build_model("mnist"), budget="1s", targets=targets, passes=[], partitions=False)
+    first, second = result.candidates
+    assert first.chosen
+    assert first.timing is not None
+    assert second.timing is not None
+    # Who drops out of a race early may have the lower median, where the machine was disturbed later.
+    is_slower_by_rounds = second.ratio is not None and second.ratio.ratio >= 1.0
+    assert second.timing.median >= first.timing.median or is_slower_by_rounds
+    assert first.ratio is None or first.ratio.ratio == 1.0  # no race where one looks hopeless
 
 
 def test_the_executable_computes_what_the_reference_does(tmp_path: Path) -> None:
@@ -150,7 +150,8 @@ def test_the_executable_computes_what_the_reference_does(tmp_path: Path) -> None
 def test_progress_goes_through_all_stages() -> None:
     seen: list[Progress] = []
     targets = [target("onnxruntime"), target("onnxruntime") + " -threads=1"]
-    ia.tune(relu(), budget="1s", targets=targets, on_progress=seen.append)
+    # Without a search, for which a fast machine has time.
+    ia.tune(relu(), budget="1s", targets=targets, passes=[], partitions=False, on_progress=seen.append)
     stages = list(dict.fromkeys(item.stage for item in seen))
     assert stages[:3] == [TuneStage.IMPORT, TuneStage.REFERENCE, TuneStage.MEASURE]
     # On a busy machine one measurement can be three times the other: then nothing is left to race.
@@ -267,7 +268,9 @@ class TestDatabase:
         assert [record.measurements for record in records_in(database)] == records
         assert again.candidates == first.candidates
         measured = [progress.measured for progress in seen if progress.measured is not None]
-        assert [(item.done, item.stored) for item in measured] == [(3, 3)]
+        assert (measured[0].done, measured[0].stored) == (3, 3)
+        # A fast machine has time for a search, which is found as well.
+        assert all(item.done == item.stored for item in measured)
 
     def test_a_wish_to_stop_ends_with_the_best_so_far(self, database: Database) -> None:
         wishes: list[bool] = []

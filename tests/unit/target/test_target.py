@@ -107,6 +107,20 @@ def test_option_checks_name_and_default() -> None:
     assert malformed.value.problem == "target option -threads is 'many'; expected a whole number, at least 1"
 
 
+def test_an_unknown_option_is_told_those_of_its_toolchain() -> None:
+    with pytest.raises(UsageError) as unknown:
+        Target("cpu -toolchain=openvino -bogus=1")
+    assert unknown.value.problem == "unknown target option 'bogus'"
+    words = unknown.value.help.removeprefix("openvino takes ").split(", ")
+    assert {"inference_precision", "threads"} <= set(words)
+    assert "prepacking" not in words  # it is one of onnxruntime
+    with pytest.raises(UsageError, match="did you mean prepacking") as near:
+        Target("cpu", "onnxruntime", (("prepack", True),))
+    assert near.value.__notes__ == ['in target "cpu"']
+    with pytest.raises(UsageError, match=r"a target without toolchain takes .*threads"):
+        Target("cpu -bogus=1")
+
+
 def test_with_options_sets_and_unsets() -> None:
     target = Target("cpu -toolchain=openvino -threads=2")
     assert target.with_options(threads=1) == Target("cpu -toolchain=openvino -threads=1")
