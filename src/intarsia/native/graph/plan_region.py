@@ -42,8 +42,8 @@ _BFLOAT_SHARE: Final = 0.5
 """Share of the time of direct sums in float32 that sums of bfloat16 numbers take, by one instruction."""
 _WIDENED_SHARE: Final = 0.6
 """The share that sums of bytes in 16 bits take. Measured are 0.68 to 0.75 (1x1 of 128 to 1,024 channels as
-Zen 3, `benchmarks.integer_layers --avx2` on Zen 4); but transforms of many channels and few pixels take longer
-than estimated, 1.0 for 0.64 (512 channels of 7x7)."""
+Zen 3, `benchmarks.integer_layers --avx2` on Zen 4); but transforms of many channels and few pixels take
+longer than estimated, 1.0 for 0.64 (512 channels of 7x7)."""
 
 
 @dataclass(frozen=True, slots=True)
