@@ -240,6 +240,18 @@ def test_bytes_are_widened_once_where_no_instruction_sums_them(size: int, taps: 
         assert any(name in kernel for kernel in kernels)
 
 
+def test_products_of_widened_bytes_have_a_register_beside_their_sums() -> None:
+    """Sums, weights, an input element, and a product before another instruction adds it, fit."""
+    isa, attrs = CPUS["haswell"], {"pads": (0,) * 4}
+    layer = Layer("Conv", (1, 1024, 7, 7), (1024, 1024, 1, 1), attrs, np.uint8, np.int8, 5, True, "", True, 1)
+    dags = [kernel.dag for kernel in plan_region(layer.program(), isa).kernels]
+    (dag,) = (dag for dag in dags if "dot_s16" in str(dag))
+    family = schedule_family(dag, isa, 1)
+    assert family is not None
+    rows, pixels, blocks, *_ = family.default
+    assert rows * pixels * blocks + blocks + 2 <= isa.vector_registers
+
+
 def test_transforms_in_float32_win_where_no_instruction_sums_bytes() -> None:
     """Of a 3 x 3 convolution on AVX2; a pointwise one has no transforms."""
     isa = CPUS["haswell"]
