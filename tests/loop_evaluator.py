@@ -287,6 +287,13 @@ def _dot_of_bytes(unsigned: int, signed: int) -> int:
     return sum(map(operator.mul, left, right))
 
 
+def _dot_of_halves(left: int, right: int) -> int:
+    low, high = (
+        [((word >> shift & 0xFFFF) ^ 0x8000) - 0x8000 for word in (left, right)] for shift in (0, 16)
+    )
+    return low[0] * low[1] + high[0] * high[1]
+
+
 def _dot_of_bfloats(left: float, right: float) -> float:
     words = [int(word) & 0xFFFFFFFF for word in (left, right)]
     total = 0.0
@@ -311,6 +318,7 @@ _INTEGER: dict[str, Callable[..., int]] = {
     "bit_xor": operator.xor,
     "bit_not": operator.invert,
     "dot_u8s8": _dot_of_bytes,
+    "dot_s16": _dot_of_halves,
     "pair_bf16": _pair_of_bfloats,
     "shift_left": operator.lshift,
     "shift_right": operator.rshift,

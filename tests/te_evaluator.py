@@ -223,6 +223,13 @@ def _dot_of_bytes(unsigned: Array, signed: Array) -> Any:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
+def _dot_of_halves(left: Array, right: Array) -> Any:
+    """Sum products of the signed halves of words, by shifts."""
+    words = left.astype(np.int64), right.astype(np.int64)
+    low, high = ([((word >> shift & 0xFFFF) ^ 0x8000) - 0x8000 for word in words] for shift in (0, 16))
+    return (low[0] * low[1] + high[0] * high[1]).astype(np.int32)
+
+
 def _dot_of_bfloats(left: Array, right: Array) -> Any:
     """Sum products of the halves of words, by bits: independent of the order of halves in memory."""
     total: Any = 0.0
@@ -253,6 +260,7 @@ _INTRINSICS: dict[str, Callable[..., Any]] = {
     "bit_xor": np.bitwise_xor,
     "bit_not": np.invert,
     "dot_u8s8": _dot_of_bytes,
+    "dot_s16": _dot_of_halves,
     "dot_bf16": _dot_of_bfloats,
     "flushed": np.positive,
     "pair_bf16": _pair_of_bfloats,

@@ -114,6 +114,8 @@ INTRINSICS: Final[Mapping[str, Signature]] = MappingProxyType(
         "bit_not": Signature(1, Kind.INTEGER),
         # The sum of the products of four bytes: unsigned ones of the first word, signed ones of the second.
         "dot_u8s8": Signature(2, Kind.WORD),
+        # The sum of the products of two signed halves of both words; it wraps around.
+        "dot_s16": Signature(2, Kind.WORD),
         # The sum of the products of two bfloat16 numbers in float32: the upper halves of both words, then
         # the lower ones. Subnormal numbers may count as 0.
         "dot_bf16": Signature(2, Kind.WORD, DType.FLOAT32),

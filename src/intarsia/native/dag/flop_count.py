@@ -15,7 +15,7 @@ from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation, Placeholde
 
 UNKNOWN = -1
 """Result of `flop_count` if the count of an operation is unknown."""
-_PRODUCTS: Final = {"dot_u8s8": 4, "dot_bf16": 2}
+_PRODUCTS: Final = {"dot_u8s8": 4, "dot_s16": 2, "dot_bf16": 2}
 """Products that a dot of two words adds up."""
 
 

@@ -2,6 +2,7 @@
 
 `dot_u8s8` is the unsigned bytes of one word times the signed bytes of another one, in int32; elsewhere there
 are exact sums of 16-bit products. No form saturates: `vpmaddubsw`, which does, is not used.
+`dot_s16` is the two signed halves of one word times those of another one, in int32.
 `dot_bf16` is the two bfloat16 numbers of one word times those of another one, in float32.
 """
 
@@ -15,6 +16,7 @@ from intarsia.native.emission.vector_parts import joined_vectors, vector_part
 from intarsia.native.machine.isa import Isa
 
 _OF_BYTES: Final = "dot_u8s8"
+_OF_HALVES: Final = "dot_s16"
 _OF_BFLOATS: Final = "dot_bf16"
 _VNNI: Final = {16: "llvm.x86.avx512.vpdpbusd.512", 8: "llvm.x86.avx512.vpdpbusd.256"}
 _VNNI_128: Final = "llvm.x86.avx512.vpdpbusd.128"
@@ -31,7 +33,7 @@ _BYTE: Final = 8
 
 def is_dot(name: str) -> bool:
     """Return whether an intrinsic is a sum of products of two words."""
-    return name in (_OF_BYTES, _OF_BFLOATS)
+    return name in (_OF_BYTES, _OF_HALVES, _OF_BFLOATS)
 
 
 def dot_of_words(
@@ -49,6 +51,8 @@ def dot_of_words(
     """
     if name == _OF_BFLOATS:
         return _dot_of_bfloats(builder, isa, words, lanes, start)
+    if name == _OF_HALVES:
+        return _added(builder, start, _dot_of_halves(builder, isa, words, lanes), lanes)
     return _dot_of_bytes(builder, isa, *words, lanes, start)
 
 
@@ -166,6 +170,29 @@ def _by_pairs(builder: Builder, unsigned: str, signed: str, lanes: int) -> str:
         for left, right in ((even, low), (odd, high))
     ]
     return pure(f"add {kind} {sums[0]}, {sums[1]}")
+
+
+def _dot_of_halves(builder: Builder, isa: Isa, words: tuple[str, str], lanes: int) -> str:
+    """Emit the sums by one instruction for both products, or by 32-bit products."""
+    width = _width(isa, lanes) if isa.architecture == "x86_64" else 0
+    if not width:
+        return _by_two_products(builder, words, lanes)
+    kind, halves = vector_type("i32", width), vector_type("i16", 2 * width)
+    sums = []
+    for first in range(0, lanes, width):
+        parts = (vector_part(builder, word, lanes, first, width) for word in words)
+        left, right = (builder.pure(f"bitcast {kind} {part} to {halves}") for part in parts)
+        sums.append(builder.call(kind, _PAIRS[width], f"{halves} {left}, {halves} {right}"))
+    return joined_vectors(builder, sums, width)
+
+
+def _by_two_products(builder: Builder, words: tuple[str, str], lanes: int) -> str:
+    kind, pure = vector_type("i32", lanes), builder.pure
+    half = constant(2 * _BYTE, "i32", lanes)
+    upper = [pure(f"ashr {kind} {word}, {half}") for word in words]
+    lower = [pure(f"ashr {kind} {pure(f'shl {kind} {word}, {half}')}, {half}") for word in words]
+    products = [pure(f"mul {kind} {left}, {right}") for left, right in (lower, upper)]
+    return pure(f"add {kind} {products[0]}, {products[1]}")
 
 
 def _by_bytes(builder: Builder, unsigned: str, signed: str, lanes: int) -> str:

@@ -30,11 +30,19 @@ from intarsia.native.te.operators.blocked_transposed_convolution import (
     pack_transposed_weight,
 )
 from intarsia.native.te.operators.depthwise_words import depthwise_by_words, pack_words_of_rows
-from intarsia.native.te.operators.integer_sums import dot, scaled_sums, word_of
+from intarsia.native.te.operators.integer_sums import (
+    dot,
+    dot_of_halves,
+    scaled_sums,
+    widened_words_of,
+    word_of,
+)
 from intarsia.native.te.operators.upsampling import dense_upsamplings_of
 
 _WORD: Final = 4
 """Bytes of a word; an input with as few channels has blocks of one word."""
+_BOTH_HALVES: Final = 0x00010001
+"""Word with 1 in both halves."""
 
 
 def blocked_integers(
@@ -85,9 +93,12 @@ def blocked_integers(
     else:
         if shape[1] <= _WORD:
             form = replace(form, source=ChannelOrder.natural(shape[1], _WORD))
-        words = packed(packed_blocks(weight, form))
-        x, pad = arguments.words(number, form.source), word_of(step.zero)
-        sums = blocked_convolution(x, words, windows, sums_name, form.blocks, padding=pad, product=dot)
+        x, words = arguments.words(number, form.source), packed_blocks(weight, form)
+        pad, product = word_of(step.zero), dot_of_halves if step.widens else dot
+        if step.widens:
+            x, words = widened_words_of(x, f"{name}.wide"), widened_words(words)
+            pad = step.zero * _BOTH_HALVES
+        sums = blocked_convolution(x, packed(words), windows, sums_name, form.blocks, pad, product)
     arrays = step.parameters(is_centred=is_centred)
     offset, scale, bias = (None if array is None else of_channels(array) for array in arrays)
     assert scale is not None, "a step has a scale"
@@ -147,6 +158,16 @@ def packed_blocks(weight: Array, form: ConvolutionForm) -> Array:
     """
     arranged = arranged_weight(weight, form)
     return words_of_channels(pack_weight(arranged, form.source.lanes, form.result.lanes, form.groups))
+
+
+def widened_words(words: Array) -> Array:
+    """Return packed words of bytes (..., words, lanes) as words of 16 bits (..., 2 words, lanes).
+
+    They lie as those of the input do (`widened_words_of`).
+    """
+    wide = words.view(np.int8).astype(np.int16).reshape(*words.shape, 2, 2)
+    both = np.stack([np.ascontiguousarray(wide[..., half]).view(np.int32)[..., 0] for half in (0, 1)], -2)
+    return both.reshape(*words.shape[:-2], 2 * words.shape[-2], words.shape[-1])
 
 
 def words_of_channels(packed: Array) -> Array:

@@ -33,6 +33,8 @@ class IntegerStep(KernelStep):
         bias: Bias of each output channel that is no such multiple, float32; None for none.
         is_exact: Whether float32 holds each sum, with offset and correction.
         is_by_words: Whether words of bytes are summed, or single bytes of a depthwise convolution.
+        widens: Whether bytes of blocked tensors are better multiplied in 16 bits, as on machines without an
+            instruction for words of bytes.
     """
 
     zero: int
@@ -42,6 +44,7 @@ class IntegerStep(KernelStep):
     bias: Array | None
     is_exact: bool
     is_by_words: bool = True
+    widens: bool = False
 
     def scaled_by(self, factor: Array) -> IntegerStep:
         """Return the step with its result multiplied by a number."""

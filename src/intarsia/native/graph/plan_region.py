@@ -40,6 +40,10 @@ from intarsia.support.arena import plan_arena_by_size
 
 _BFLOAT_SHARE: Final = 0.5
 """Share of the time of direct sums in float32 that sums of bfloat16 numbers take, by one instruction."""
+_WIDENED_SHARE: Final = 0.6
+"""The share that sums of bytes in 16 bits take. Measured are 0.68 to 0.75 (1x1 of 128 to 1,024 channels as
+Zen 3, `benchmarks.integer_layers --avx2` on Zen 4); but transforms of many channels and few pixels take
+longer than estimated, 1.0 for 0.64 (512 channels of 7x7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +97,9 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     alignment = max(isa.vector_bytes, isa.machine.line_bytes)
     lanes = _lanes(isa, chosen)
     costs = relative_costs(isa, chosen.threads, weight_bytes(function))
-    of_bytes = _is_transformed(costs, chosen, 0.0 if isa.has_int8_dot else 1.0)
-    of_bfloats = _is_transformed(costs, chosen, _BFLOAT_SHARE if isa.has_bf16_dot else 1.0)
+    of_bytes = _is_transformed(costs, chosen, _share_of_bytes(isa), 0.0 if isa.has_int8_dot else 1.0)
+    of_pairs = _BFLOAT_SHARE if isa.has_bf16_dot else 1.0
+    of_bfloats = _is_transformed(costs, chosen, of_pairs, of_pairs)
     given = with_joined_bytes(with_forward_convolutions(with_row_products(StraightLine.of(function))))
     blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
     forms = ByteForms(lanes, isa.has_int8_dot, chosen.has_channel_words)
@@ -142,11 +147,20 @@ def _lanes(isa: Isa, options: PlanOptions) -> int:
     return isa.vector_bytes // DType.FLOAT32.numpy.itemsize if options.blocked else 0
 
 
-def _is_transformed(costs: RelativeCosts, options: PlanOptions, share: float) -> Callable[[Call], bool]:
+def _share_of_bytes(isa: Isa) -> float:
+    """Return the share of the time of direct sums in float32 that sums of bytes take; 0 for no transforms."""
+    if isa.has_int8_dot:
+        return 0.0
+    return _WIDENED_SHARE if isa.architecture == "x86_64" else 1.0
+
+
+def _is_transformed(
+    costs: RelativeCosts, options: PlanOptions, share: float, grouped: float
+) -> Callable[[Call], bool]:
     """Return the predicate of convolutions that Winograd's transforms compute faster than narrow numbers.
 
-    Where one instruction sums products of bytes, integers are faster than any transform. Elsewhere integers
-    take 0.8 of the time of direct convolutions in float32, and transforms 0.3 (AVX2, 64 to 128 channels).
+    Where one instruction sums products of bytes, integers are faster than any transform. Elsewhere transforms
+    take 0.3 of the time of direct convolutions in float32 (AVX2, 64 to 128 channels).
     Transforms in float32 take 0.7 of the time of direct sums of bfloat16 numbers in one instruction where
     estimates make them 0.41 to 0.44 of that in float32, and 1.02 of it at 0.66 (Zen 5, 64 to 256 channels).
 
@@ -154,11 +168,15 @@ def _is_transformed(costs: RelativeCosts, options: PlanOptions, share: float) ->
         costs: Costs of the machine.
         options: Options of the planner.
         share: Share of the time of direct sums in float32 that narrow numbers take; 0 for none transformed.
+        grouped: The share of convolutions of several groups.
     """
 
     def is_transformed(call: Call) -> bool:
         shape = transformable_shape(call) if share else None
-        return shape is not None and options.convolutions.is_faster_in_floats(shape, costs, share)
+        if shape is None:
+            return False
+        of_shape = share if shape.groups == 1 else grouped
+        return options.convolutions.is_faster_in_floats(shape, costs, of_shape)
 
     return is_transformed
 

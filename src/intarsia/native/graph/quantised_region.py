@@ -383,7 +383,11 @@ class _Rewriting:
         parts = offset, correction.astype(np.int32), bias
         is_exact = int(largest.max(initial=0)) < WHOLE
         given = (source, constant), step.outputs, zero, scales, *parts, is_exact, is_by_words
-        return None if not is_exact and not is_by_words else IntegerStep(step.call, *given)
+        return (
+            None
+            if not is_exact and not is_by_words
+            else IntegerStep(step.call, *given, not self.forms.has_dot)
+        )
 
     def _as_unsigned(self, x: Dequantised) -> tuple[int, int]:
         """Return the number of the input as unsigned bytes, and their zero point."""

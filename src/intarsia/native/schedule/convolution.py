@@ -74,7 +74,7 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     op = chain.reduction
     spatial = op.shape[2:-1]
     rows = spatial[-2] if len(spatial) > 1 else 1
-    registers = task.isa.vector_registers - 1
+    registers = task.isa.vector_registers - 1 - task.product_registers(op)
     sizes = rows, spatial[-1], op.shape[1], task.accumulators_of(op), registers, group_blocks(op)
     tile = pixel_tile(*sizes, task.costs)
     threads = task.threads if task.is_parallel(work_of([op])) else 1

@@ -77,6 +77,15 @@ class ScheduleTask:
         """
         return self.accumulators - (_PARTS if self.splits_words(op) else 0)
 
+    def product_registers(self, op: ComputeOp) -> int:
+        """Return the number of registers for a product before it is added: 1 if no instruction does both."""
+        is_apart = any(
+            isinstance(part, Intrinsic) and part.name == "dot_s16"
+            for body in op.bodies
+            for part, _ in scalar_post_order(body)
+        )
+        return int(is_apart)
+
     def splits_words(self, op: ComputeOp) -> bool:
         """Return whether an operator multiplies words of which the machine has no products."""
         is_instruction = {"dot_u8s8": self.isa.has_int8_dot, "dot_bf16": self.isa.has_bf16_dot}

@@ -215,6 +215,12 @@ def _dot_of_bytes(unsigned: int, signed: int) -> int:
     return sum(a * (b - 256 if b > 127 else b) for a, b in zip(left, right, strict=True))
 
 
+def _dot_of_halves(left: int, right: int) -> int:
+    """Return the sum of products of the two signed halves of two words."""
+    first, second = (np.array([word], np.int32).view(np.int16).astype(np.int64) for word in (left, right))
+    return int(np.dot(first, second))
+
+
 def _dot_of_bfloats(left: np.float64, right: np.float64) -> np.float64:
     """Return the sum of products of the halves of two words, which are bfloat16 numbers."""
     words = np.array([int(left) % 2**32, int(right) % 2**32], np.uint32)
@@ -235,6 +241,7 @@ _INTEGER: Final[dict[str, Callable[..., int]]] = {
     "bit_xor": operator.xor,
     "bit_not": operator.invert,
     "dot_u8s8": _dot_of_bytes,
+    "dot_s16": _dot_of_halves,
     "pair_bf16": _pair_of_bfloats,
     "shift_left": operator.lshift,
     "shift_right": operator.rshift,

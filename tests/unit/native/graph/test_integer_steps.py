@@ -56,7 +56,7 @@ def _plan(layer: Layer) -> RegionPlan:
 
 
 def _reads_words(plan: RegionPlan) -> bool:
-    return any("dot_u8s8" in str(kernel.dag) for kernel in plan.kernels)
+    return any(name in str(kernel.dag) for kernel in plan.kernels for name in ("dot_u8s8", "dot_s16"))
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,28 @@ def test_requantising_by_reciprocals_is_within_a_step() -> None:
     exact = np.clip(np.rint(sums) + 100, 0, 255)
     assert np.abs(found - exact).max() <= 1
     assert np.mean(found != exact) < 0.01
+
+
+@pytest.mark.parametrize(("size", "taps"), [(14, 1), (7, 3)])
+def test_bytes_are_widened_once_where_no_instruction_sums_them(size: int, taps: int) -> None:
+    """Of many channels and few pixels also in 3 x 3 windows, whose transforms load more weights."""
+    attrs, shape = {"pads": (taps // 2,) * 4}, (512, 512, taps, taps)
+    layer = Layer("Conv", (1, 512, size, size), shape, attrs, np.uint8, np.int8, 5, True, "", True, 1)
+    for cpu, name in (("haswell", "dot_s16"), ("znver4", "dot_u8s8")):
+        kernels = [str(kernel.dag) for kernel in plan_region(layer.program(), CPUS[cpu]).kernels]
+        assert any(name in kernel for kernel in kernels)
+
+
+def test_products_of_widened_bytes_have_a_register_beside_their_sums() -> None:
+    """Sums, weights, an input element, and a product before another instruction adds it, fit."""
+    isa, attrs = CPUS["haswell"], {"pads": (0,) * 4}
+    layer = Layer("Conv", (1, 1024, 7, 7), (1024, 1024, 1, 1), attrs, np.uint8, np.int8, 5, True, "", True, 1)
+    dags = [kernel.dag for kernel in plan_region(layer.program(), isa).kernels]
+    (dag,) = (dag for dag in dags if "dot_s16" in str(dag))
+    family = schedule_family(dag, isa, 1)
+    assert family is not None
+    rows, pixels, blocks, *_ = family.default
+    assert rows * pixels * blocks + blocks + 2 <= isa.vector_registers
 
 
 def test_transforms_in_float32_win_where_no_instruction_sums_bytes() -> None:

@@ -29,7 +29,7 @@ def _function(params: tuple[Var, ...], result: Any) -> Function:
 
 
 def _reads_words(plan: RegionPlan) -> bool:
-    return any("dot_u8s8" in str(kernel.dag) for kernel in plan.kernels)
+    return any(name in str(kernel.dag) for kernel in plan.kernels for name in ("dot_u8s8", "dot_s16"))
 
 
 def _as_operator(layer: Layer) -> Function:

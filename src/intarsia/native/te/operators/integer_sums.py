@@ -10,17 +10,39 @@ from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.blocked_layout import BLOCKED, PADDING
 from intarsia.native.te.operators.convolution import layout_free
 from intarsia.native.te.operators.windows import Window, padded, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 _WORD: Final = 4
 """Bytes of a word."""
+_EVEN_BYTES: Final = 0x00FF00FF
 
 
 def dot(unsigned: Expression, signed: Expression) -> Expression:
     """Return the sum of products of the four bytes of two words."""
     return functions.call("dot_u8s8", unsigned, signed)
+
+
+def dot_of_halves(left: Expression, right: Expression) -> Expression:
+    """Return the sum of products of the two signed halves of two words."""
+    return functions.call("dot_s16", left, right)
+
+
+def widened_words_of(x: Tensor, name: str) -> Tensor:
+    """Declare the bytes of words (..., words) in 16 bits, as words (..., 2 words) of two.
+
+    Behind the word of the even bytes of a word is that of its odd ones.
+    """
+    even = functions.const(_EVEN_BYTES, DType.INT32)
+
+    def element(*i: Expression) -> Expression:
+        shift = (i[-1] % 2 * 8).astype(DType.INT32)
+        word = functions.call("shift_right", x[(*i[:-1], i[-1] // 2)], shift)
+        return functions.call("bit_and", word, even)
+
+    return compute((*x.shape[:-1], 2 * x.shape[-1]), element, name, attrs={BLOCKED: PADDING})
 
 
 def word_of(byte: int) -> int:
