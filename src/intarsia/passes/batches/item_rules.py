@@ -95,7 +95,9 @@ _AMONG_TOKENS: Final[Mapping[str, ItemRule]] = MappingProxyType(
 _OF_ML: Final[Mapping[str, ItemRule]] = MappingProxyType(
     {
         "ArrayFeatureExtractor": moving_items.feature_extractor,
+        "FeatureVectorizer": moving_items.side_by_side,
         "LabelEncoder": computing_items.same_axes,
+        "OneHotEncoder": computing_items.same_axes,
         **dict.fromkeys(
             (
                 "Binarizer",

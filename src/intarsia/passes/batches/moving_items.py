@@ -168,5 +168,13 @@ def trilu(call: Call, axes: Sequence[int | None]) -> BatchAxis:
 
 
 def feature_extractor(call: Call, axes: Sequence[int | None]) -> BatchAxis:
-    """Columns of a matrix that is the same for all items, by their indices."""
-    return len(shape_of(call)) - 1 if axes[0] is None and axes[1] == 0 else None
+    """The same columns of each row, or columns of a matrix of all items by the indices of each."""
+    data, indices = axes
+    if data is None:
+        return len(shape_of(call)) - 1 if indices == 0 else None
+    return data if indices is None and data < rank_of(call) - 1 else None
+
+
+def side_by_side(_: Call, axes: Sequence[int | None]) -> BatchAxis:
+    """Matrices of items side by side (FeatureVectorizer)."""
+    return 0 if all(axis == 0 for axis in axes) else None

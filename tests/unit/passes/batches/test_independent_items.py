@@ -84,6 +84,17 @@ INDEPENDENT = {
     "unsqueezed": (ROWS, "u = Unsqueeze (x, a) y = Squeeze (u, a)", "int64[1] a = {1}"),
     "one hot": ("int64[n] x", "y = OneHot (x, d, v)", "int64 d = {4}, float[2] v = {0, 1}"),
     "masked": (CUBE, "y = Trilu (x)"),
+    "picked columns": (CUBE, "y = ai.onnx.ml.ArrayFeatureExtractor (x, i)", "int64[2] i = {3, 0}"),
+    "picked classes": (
+        "int64[n] x",
+        "y0 = ai.onnx.ml.ArrayFeatureExtractor (t, x) y = Squeeze (y0, z)",
+        "float[1, 8] t = {1, 2, 3, 4, 5, 6, 7, 8}, int64[1] z = {0}",
+    ),
+    "categories": ("int64[n, 5] x", "y = ai.onnx.ml.OneHotEncoder <cats_int64s = [0, 2, 1]> (x)"),
+    "matrices side by side": (
+        f"{ROWS}, float[n, 2] z",
+        "y = ai.onnx.ml.FeatureVectorizer <inputdimensions = [2, 6]> (z, x)",
+    ),
     "recurrent": (
         "float[n, 3, 1] x",
         "t = Transpose <perm = [1, 0, 2]> (x) a, h = RNN <hidden_size = 1> (t, w, r) "
@@ -101,6 +112,7 @@ MIXING = {
     "square of items": (ROWS, "t = Transpose (x) p = MatMul (x, t) y = MatMul (p, x)"),
     "items behind each other": (ROWS, "r = Relu (x) y = Concat <axis = 0> (x, r)"),
     "first item": (ROWS, "y = Slice (x, b, e)", "int64[1] b = {0}, int64[1] e = {1}"),
+    "picked items": ("float[n] x", "y = ai.onnx.ml.ArrayFeatureExtractor (x, i)", "int64[1] i = {0}"),
     "other item": (ROWS, "y = Gather <axis = 0> (x, i)", "int64[1] i = {0}"),
     "sums over items": (ROWS, "y = CumSum (x, a)", "int64 a = {0}"),
     "padded items": (ROWS, "y = Pad (x, p)", "int64[4] p = {1, 0, 0, 0}"),
@@ -128,7 +140,8 @@ MIXING = {
 
 
 def program(parameters: str, nodes: str, weights: str = "") -> IRModule:
-    return from_onnx(model_of(f"g ({parameters}) => (y) <{weights}> {{ {nodes} }}"))
+    graph = f"g ({parameters}) => (y) <{weights}> {{ {nodes} }}"
+    return from_onnx(model_of(graph, imports='"ai.onnx.ml": 3'))
 
 
 def obstacle(mod: IRModule) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from intarsia.ir import Function
 from intarsia.native.execution.item_kind import ItemKind
@@ -14,13 +14,11 @@ from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.toolchain.native.batches.equal_batches import bind_inputs, dims_of, with_one_batch
 from intarsia.toolchain.native.batches.item_region import ItemRegion, Number
 from intarsia.toolchain.native.region import NativeRegion
 from intarsia.toolchain.onnx_port import parse_model
 from intarsia.toolchain.source_function import source_function
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, TypeProto, ValueInfoProto
 
 ANY_SIZE: Final = "any"
 """Value of the option `batches` for code that reads the size of the batch."""
@@ -75,7 +73,8 @@ class BatchSource:
     def of_size(self, size: int) -> KernelSource:
         """Return the source for a batch of one size."""
         model = parse_model(self.source, "native")
-        _bind(model, self.symbol, size)
+        inputs = model.graph.input
+        bind_inputs(model, {item.name: size for item in inputs if dims_of(item.type)[:1] == (self.symbol,)})
         return replace(self.source, model=model.SerializeToString())
 
 
@@ -85,12 +84,11 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     Raises:
         CompileError: It has other symbolic dimensions, or does not compute each item of a batch by itself.
     """
+    source = with_one_batch(source)
     model = parse_model(source, "native")
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [item for item in model.graph.input if item.name not in weights]
-    if _name_only_batch(inputs):
-        source = replace(source, model=model.SerializeToString())
-    shapes = [_dims(item.type) for item in inputs]
+    shapes = [dims_of(item.type) for item in inputs]
     if all(isinstance(dim, int) for shape in shapes for dim in shape):
         return None
     symbol = _symbol_of_batch({item.name: shape for item, shape in zip(inputs, shapes, strict=True)})
@@ -109,25 +107,6 @@ def batch_source(source: KernelSource) -> BatchSource | None:
             help=f"give the batch a size: --shape {symbol}=8",
         )
     return result
-
-
-def _name_only_batch(inputs: Sequence[ValueInfoProto]) -> bool:
-    """Name the batch of the inputs if it is their only dimension of any size, and has no name.
-
-    skl2onnx and Keras write such batches. Two dimensions without names may differ, and stay as they are.
-
-    Args:
-        inputs: Inputs of a model; the type of one of them is changed.
-
-    Returns:
-        Whether a dimension was named.
-    """
-    unknown = [(item, axis) for item in inputs for axis, dim in enumerate(_dims(item.type)) if dim == ""]
-    if len(unknown) != 1 or unknown[0][1] != 0:
-        return False
-    ((item, axis),) = unknown
-    item.type.tensor_type.shape.dim[axis].dim_param = f"{item.name}[{axis}]"
-    return True
 
 
 def _symbol_of_batch(shapes: Mapping[str, Sequence[int | str]]) -> str:
@@ -200,21 +179,3 @@ def prefers_any_size(operators: Iterable[str]) -> bool:
         operators: Names of the operators of the program.
     """
     return _BY_IMAGE.isdisjoint(operators)
-
-
-def _dims(type_: TypeProto) -> tuple[int | str, ...]:
-    """Return the dimensions of a type: a number, a symbol, or "" where nothing is known."""
-    shape = type_.tensor_type.shape
-    return tuple(int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param) for dim in shape.dim)
-
-
-def _bind(model: ModelProto, symbol: str, size: int) -> None:
-    """Put a number in place of a symbol of the parameters; other types are inferred again."""
-    for item in model.graph.input:
-        for dim in item.type.tensor_type.shape.dim:
-            if dim.dim_param == symbol:
-                dim.dim_value = size
-    del model.graph.value_info[:]
-    for item in model.graph.output:
-        if item.type.HasField("tensor_type"):
-            item.type.tensor_type.ClearField("shape")

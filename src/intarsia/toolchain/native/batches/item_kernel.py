@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
+from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.filled_table import TableFiller
 from intarsia.native.execution.item_kind import NUMBER_OF, ItemKind
 from intarsia.native.execution.native_function import NativeFunction
@@ -27,6 +28,7 @@ from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import Argument, ArgumentKind
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
+from intarsia.toolchain.native.result_arrays import ResultArrays
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 _MOST_SIZES: Final = 64
 """Sizes whose tables of calls are kept; one has a few KiB, and is made in 0.3 ms."""
 _SHARE_AHEAD: Final = 16
-"""The arena begins with this part of the bytes of all weights, so that memory grows by at most 6 %."""
+"""Arena and results begin with this part of the bytes of all weights each: memory grows by at most 12 %."""
 _MOST_AHEAD: Final = 1 << 24
-"""Bytes that the arena begins with at most: 900 tokens of BERT-base."""
+"""Bytes that each of both begins with at most: 900 tokens of BERT-base, results of 80 tokens of GPT-2."""
 
 
 class ItemKernel:
@@ -68,9 +70,12 @@ class ItemKernel:
         self._region: ItemRegion | None = region
         self._functions: tuple[NativeFunction, ...] = functions or load_functions(region.region)
         self._arena, self._long_arena = GrowingMemory(), GrowingMemory()
-        grow_arena(self._arena, _bytes_ahead(region))
+        grow_arena(self._arena, _bytes_ahead(region, region.long_begin))
+        self._results = ResultArrays(_results_ahead(region))
         self._frames: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
         self._kernels: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
+        process_driver(region.region.driver)
+        self._calls: _ItemTable | None = _ItemTable(region, self._functions)
 
     @property
     def named_architecture(self) -> str | None:
@@ -110,9 +115,9 @@ class ItemKernel:
             sized.kernel.close()
         self._kernels.clear()
         self._frames.clear()
-        self._region, self._functions = None, ()
-        self.__dict__.pop("_calls", None)  # it refers to code and weights
+        self._region, self._functions, self._calls = None, (), None
         self._arena, self._long_arena = GrowingMemory(), GrowingMemory()
+        self._results = ResultArrays(())
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`, for any number of items.
@@ -120,7 +125,8 @@ class ItemKernel:
         Raises:
             ExecutionError: An array does not fit, or two have different numbers of items.
         """
-        return self._prepared(self._sizes(inputs)).run(inputs, outputs)
+        kernel = self._prepared(self._sizes(inputs))
+        return kernel.run(inputs, self._results.given_or_new(outputs, kernel.results))
 
     def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
         """As `BindableKernel.bind`.
@@ -158,11 +164,7 @@ class ItemKernel:
         run: Callable[[tuple[int, ...]], RunKernel],
     ) -> list[Value]:
         sizes = self._sizes(inputs)
-        ports = self._prepared(sizes).results
-        results = [
-            np.empty(port.shape, port.dtype) if given is None else given
-            for given, port in zip(outputs, ports, strict=True)
-        ]
+        results = self._results.given_or_new(outputs, self._prepared(sizes).results)
         return run(sizes)(inputs, results)
 
     def _prepared(self, sizes: tuple[int, ...]) -> NativeKernel:
@@ -205,16 +207,13 @@ class ItemKernel:
             self._frames.clear()
         numbers = tuple(np.full((), count, np.int64) for count in counts)
         most = wanted // whole.long_begin if whole.long_begin else 0
+        assert self._calls is not None
         table = self._calls.at(numbers, most, self._arena.array, room, self._long_arena.array)
         kernel = NativeKernel(self.source, whole.region, self._describe, pool=self._pool, table=table)
         frame = self._frames[key] = _SizedKernel(kernel, numbers, counts)
         if len(self._frames) > _MOST_SIZES:
             self._frames.popitem(last=False)
         return frame
-
-    @cached_property
-    def _calls(self) -> _ItemTable:
-        return _ItemTable(self._open_region(), self._functions)
 
     def _sizes(self, inputs: Sequence[Value]) -> tuple[int, ...]:
         """Return the sizes of a call, of which all parameters that have one have the same.
@@ -263,10 +262,23 @@ class _SizedKernel:
             number[()] = count
 
 
-def _bytes_ahead(whole: ItemRegion) -> int:
-    """Return the size of the arena before there is a call: pages that are new cost up to 2 us each."""
+def _bytes_ahead(whole: ItemRegion, of_item: int) -> int:
+    """Return the bytes of values that are there before a call: pages that are new cost up to 2 us each.
+
+    Args:
+        whole: The region.
+        of_item: Bytes of these values for one item.
+    """
     weights = sum(constant.array.nbytes for constant in whole.region.constants)
-    return min(weights // _SHARE_AHEAD, _MOST_AHEAD, whole.long_begin * whole.limits[-1][1])
+    return min(weights // _SHARE_AHEAD, _MOST_AHEAD, of_item * whole.limits[-1][1])
+
+
+def _results_ahead(whole: ItemRegion) -> list[int]:
+    """Return the bytes of each result that are there before a call."""
+    ports = zip(whole.region.results, whole.result_axes, strict=True)
+    of_item = [math.prod(port.shape) * port.dtype.itemsize if axes else 0 for port, axes in ports]
+    items = _bytes_ahead(whole, sum(of_item)) // max(1, sum(of_item))
+    return [size * items for size in of_item]
 
 
 class _ItemTable:

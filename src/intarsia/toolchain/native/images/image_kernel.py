@@ -22,6 +22,7 @@ from intarsia.toolchain.native.images.sized_kernels import SizedKernels
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
+from intarsia.toolchain.native.result_arrays import ResultArrays
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls
@@ -42,7 +43,7 @@ class ImageKernel(SizedKernels):
     """
 
     def __init__(self, source: KernelSource, whole: ImageRegion, describe: DescribeCalls) -> None:
-        super().__init__(source)
+        super().__init__(source, len(whole.results))
         self._describe = describe
         self._whole: ImageRegion | None = whole
         self._functions: tuple[NativeFunction, ...] = load_functions(whole.region)
@@ -59,6 +60,7 @@ class ImageKernel(SizedKernels):
         for name in ("_evaluated", "_filler"):  # they refer to code and weights
             self.__dict__.pop(name, None)
         self._arena = GrowingMemory()
+        self._results = ResultArrays(())
 
     def _region(self) -> NativeRegion:
         return self._opened(self._whole).region

@@ -8,14 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import numpy as np
-
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.errors import UsageError
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import NativeRegion
+from intarsia.toolchain.native.result_arrays import ResultArrays
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import NativeProfiler
@@ -30,10 +29,12 @@ class SizedKernels(ABC):
 
     Args:
         source: Source with dimensions of any size.
+        results: Number of results.
     """
 
-    def __init__(self, source: KernelSource) -> None:
+    def __init__(self, source: KernelSource, results: int) -> None:
         self.source = source
+        self._results = ResultArrays([0] * results)
         self._kernels: OrderedDict[tuple[int, ...], NativeKernel] = OrderedDict()
 
     @property
@@ -47,7 +48,8 @@ class SizedKernels(ABC):
         Raises:
             ExecutionError: An array does not fit, or the kernels do not run these sizes.
         """
-        return self._kernel(self._sizes(inputs)).run(inputs, outputs)
+        kernel = self._kernel(self._sizes(inputs))
+        return kernel.run(inputs, self._results.given_or_new(outputs, kernel.results))
 
     def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
         """As `BindableKernel.bind`.
@@ -109,11 +111,7 @@ class SizedKernels(ABC):
         run: Callable[[tuple[int, ...]], RunKernel],
     ) -> list[Value]:
         sizes = self._sizes(inputs)
-        results = [
-            np.empty(port.shape, port.dtype) if given is None else given
-            for given, port in zip(outputs, self._kernel(sizes).results, strict=True)
-        ]
-        return run(sizes)(inputs, results)
+        return run(sizes)(inputs, self._results.given_or_new(outputs, self._kernel(sizes).results))
 
 
 class _Profilers(dict[tuple[int, ...], "NativeProfiler"]):

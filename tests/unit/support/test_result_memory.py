@@ -1,0 +1,93 @@
+"""Memory of results, which is used again when their last array is gone."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+
+import numpy as np
+import pytest
+
+from intarsia.support.array_address import array_address
+from intarsia.support.result_memory import ResultMemory
+
+_MIB = 1 << 20
+_FLOAT = np.dtype(np.float32)
+
+
+def test_memory_is_used_again_after_the_last_view() -> None:
+    memory = ResultMemory()
+    first = memory.array((3, _MIB), _FLOAT)
+    address, view = array_address(first), first[1:, 5]
+    del first
+    second = memory.array((2, _MIB), _FLOAT)
+    assert array_address(second) != address
+    del view
+    third = memory.array((_MIB,), _FLOAT)
+    assert array_address(third) == address
+
+
+def test_larger_results_grow_in_place() -> None:
+    memory = ResultMemory()
+    addresses = set()
+    for size in range(1, 12):
+        result = memory.array((size, _MIB), np.dtype(np.uint8))
+        result[:] = 7
+        addresses.add(array_address(result))
+        del result
+    assert len(addresses) == 1
+
+
+def test_two_free_blocks_are_kept() -> None:
+    memory = ResultMemory()
+    results = [memory.array((_MIB,), _FLOAT) for _ in range(5)]
+    addresses = {array_address(result) for result in results}
+    assert len(addresses) == 5
+    results.clear()
+    kept = [memory.array((_MIB,), _FLOAT) for _ in range(2)]
+    assert {array_address(result) for result in kept} <= addresses
+    assert not memory._free
+
+
+def test_memory_ahead_is_for_two_results() -> None:
+    memory = ResultMemory(8 * _MIB)
+    sizes = [block.array.nbytes for block in memory._free]
+    first, second = (memory.array((4, _MIB), np.dtype(np.int8)) for _ in range(2))
+    assert sizes == [4 * _MIB] * 2
+    assert not np.shares_memory(first, second)
+    assert not memory._free
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_results_that_are_alive_never_share_memory(seed: int) -> None:
+    draw = random.Random(seed)
+    memory = ResultMemory(draw.choice((0, 6 * _MIB)))
+    alive: list[tuple[int, np.ndarray]] = []
+    for number in range(60):
+        shape = (draw.randrange(5), draw.choice((3, _MIB // 4, _MIB)))
+        result = memory.array(shape, np.dtype(np.int16))
+        assert result.shape == shape
+        assert result.flags.c_contiguous
+        result[:] = number
+        alive.append((number, result[::2] if draw.random() < 0.5 else result))
+        del result
+        while len(alive) > draw.randrange(5):
+            value, other = alive.pop(draw.randrange(len(alive)))
+            assert (other == value).all()
+    assert all((result == value).all() for value, result in alive)
+
+
+def test_results_may_go_in_other_threads_and_in_garbage_collection() -> None:
+    memory = ResultMemory()
+    for _ in range(20):
+        cycle: list[object] = [memory.array((_MIB,), _FLOAT)]
+        cycle.append(cycle)
+        handed = [memory.array((2 * _MIB,), _FLOAT)]
+        thread = threading.Thread(target=handed.clear)
+        thread.start()
+        memory.array((_MIB,), _FLOAT)[:] = 1
+        del cycle
+        gc.collect()
+        thread.join()
+    assert len(memory._free) == 2
