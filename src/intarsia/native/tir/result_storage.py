@@ -109,7 +109,7 @@ class ResultStorage(PrimFuncPass):
             case Allocate(buffer=buffer):
                 body = self._without_copies(statement.body, params)
                 result = _result_of(buffer, body, params)
-                if result is None or not self._pays(_bytes(buffer), _bytes(result.buffer)):
+                if result is None or not self._pays(buffer, result.buffer):
                     return with_body(statement, body)
 
                 def access(indices: Indices) -> tuple[Buffer, Indices]:
@@ -120,10 +120,13 @@ class ResultStorage(PrimFuncPass):
             case _:
                 return statement
 
-    def _pays(self, row: int, result: int) -> bool:
-        """Return whether a number of bytes is better a part of a result of a number of bytes."""
+    def _pays(self, buffer: Buffer, result: Buffer) -> bool:
+        """Return whether a buffer is better a part of a result."""
+        row = buffer.shape[-1] * buffer.dtype.numpy.itemsize if buffer.shape else 0
         is_written_at_once = self.vector_bytes >= _LINE and row >= _LEAST_LINES * _LINE
-        return row > self.first_cache or (is_written_at_once and result > self.second_cache)
+        return _bytes(buffer) > self.first_cache or (
+            is_written_at_once and _bytes(result) > self.second_cache
+        )
 
 
 def _result_of(buffer: Buffer, body: Statement, params: frozenset[Buffer]) -> Store | None:

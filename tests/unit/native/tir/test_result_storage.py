@@ -42,6 +42,19 @@ def test_rows_may_have_several_dimensions() -> None:
     assert not any("alloc" in line for line in lines_of(checked(PASS, parsed(text))))
 
 
+def test_short_rows_of_a_long_buffer_stay_apart() -> None:
+    text = """def prim @f(x: Buffer[(2, 100, 14), float32], y: Buffer[(2, 100, 14), float32]) {
+      for i in 2 {
+        alloc t: Buffer[(1, 100, 14), float32] {
+          for j in 100 { for k in 14 { t[0, j, k] = x[i, j, k]; } }
+          for j in 100 { for k in 14 { y[i, j, k] = t[0, j, k]; } }
+        }
+      }
+    }"""
+    mod = in_module(parsed(text))
+    assert ResultStorage(64, 10_000, 0)(mod) is mod
+
+
 LAST = "for j in 8 { y[i, j] = t[0, j] * m[0]; }"
 
 
