@@ -61,7 +61,8 @@ def test_sums_of_a_narrow_tile_are_whole_vectors() -> None:
     assert "select" not in text
 
 
-AT_QUOTIENT = """def prim @f(x: Buffer[(6, 14), float32], w: Buffer[(3,), float32], y: Buffer[(6, 14), float32]) {
+AT_QUOTIENT = """def prim @f(x: Buffer[(6, 14), float32], w: Buffer[(3,), float32],
+                      y: Buffer[(6, 14), float32]) {
   for i in 6 { for vectorized j in 14 { y[i, j] = x[i, j] * w[INDEX]; } }
 }"""
 
