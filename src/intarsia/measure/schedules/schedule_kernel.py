@@ -68,7 +68,9 @@ def compile_schedule(
 def _run_passes(function: PrimFunc, isa: Isa, most_stores: int | None, context: PassContext) -> PrimFunc:
     """Run the passes on loops."""
     module = IRModule({GlobalVar(_NAME): function})
-    for tir_pass in default_tir(isa.vector_bytes, isa.vector_registers).passes:
+    for tir_pass in default_tir(
+        isa.vector_bytes, isa.vector_registers, isa.caches.first, isa.caches.second
+    ).passes:
         is_run = enablement(tir_pass.info, context).is_enabled
         if most_stores is not None and is_run and isinstance(tir_pass, UnrollLoop):
             stores = stores_when_unrolled(module, _NAME, context)

@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
-from intarsia.ir.prim_func import Allocate, Block, For, Intrinsic, Load, Scalar, Statement, Store
+from intarsia.ir.prim_func import Allocate, Block, For, Intrinsic, Load, LoopVar, Scalar, Statement, Store
 from intarsia.native.emission.arithmetic import constant_mask
 from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.strided_vectors import is_shuffled
@@ -92,8 +92,10 @@ def _is_row(state: FunctionState, loop: For, inside: list[Scalar], width: int) -
 
 def _is_near(state: FunctionState, access: Load | Store, var: str, width: int) -> bool:
     plan, buffer = state.kernel.facts.plan(access), access.buffer
-    if plan is None:
-        return False
+    if plan is None:  # the quotient of a counter, for one
+        return isinstance(access, Load) and not any(
+            isinstance(part, LoopVar) and part.name == var for part in inner_scalars(access)
+        )
     step = dict(plan.terms).get(var, 0)
     if step == 0:
         return isinstance(access, Load)

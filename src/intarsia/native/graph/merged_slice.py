@@ -6,14 +6,16 @@ Slice((222, 7, 299, 2), rows 74 to 299) copies rows of 2 elements; as (1554, 598
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from intarsia.ir import TensorType
 from intarsia.native.graph.kernel_dag import KernelDag, kernel_dag
 from intarsia.native.graph.merged_dimensions import is_broadcast
 from intarsia.native.graph.merged_padding import groups_from, shapes_of_cut
-from intarsia.native.graph.region_plan import Array, RegionValue
+from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te.operators.reduced_axes import normalized_axis
 
@@ -47,13 +49,19 @@ def merged_slice_dag(
     starts = [begins[group[0]] * rest for group, rest in zip(groups, inner, strict=True)]
     ends = [begin + extent for begin, extent in zip(starts, shapes[first.outputs[0]], strict=True)]
     arrays = (starts, ends, range(len(groups)), [1] * len(groups))
-    constants: dict[int, Array] = {}
+    # One constant may be several arguments, such as the first index and the axis: each gets its number.
+    numbers: list[int | None] = []
+    with_numbers = list(values)
     for number, array in zip(first.args[1:], arrays, strict=False):
-        if number is not None and number in constants | shapes:
-            return None  # one constant in two places
-        if number is not None:
-            constants[number] = np.array(array, np.int64)
-    return kernel_dag(steps, values, outputs, shapes=shapes, constants=constants)
+        if number is None:
+            numbers.append(None)
+            continue
+        elements = np.array(array, np.int64)
+        type_ = TensorType(elements.shape, values[number].type.dtype)
+        numbers.append(len(with_numbers))
+        with_numbers.append(RegionValue(type_, len(with_numbers), elements))
+    cut = replace(first, args=(first.args[0], *numbers))
+    return kernel_dag((cut, *behind), with_numbers, outputs, shapes=shapes)
 
 
 def _begins(step: KernelStep, values: Sequence[RegionValue]) -> list[int] | None:

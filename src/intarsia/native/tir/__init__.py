@@ -7,6 +7,7 @@ vectorize_loop     vectorised loops innermost (accesses)
 mark_small_loops   what will be unrolled, before registers are given out (unroll_choice)
 register_promotion accumulators in registers (register_tile, accesses)
 skip_padding       no products with padding
+result_storage     rows that end in a result are computed there
 storage_rewrite    shared scratch memory (buffer_lifetime)
 unroll_loop        iterations written out (unroll_choice)
 default_tir        all of these, in order
@@ -19,6 +20,7 @@ from intarsia.native.tir.interpret import interpret
 from intarsia.native.tir.loop_partition import LoopPartition
 from intarsia.native.tir.mark_small_loops import MarkSmallLoops
 from intarsia.native.tir.register_promotion import RegisterPromotion
+from intarsia.native.tir.result_storage import ResultStorage
 from intarsia.native.tir.simplify import Simplify
 from intarsia.native.tir.skip_padding import SkipPadding
 from intarsia.native.tir.split_at_barriers import SplitAtBarriers
@@ -31,6 +33,7 @@ __all__ = [
     "LoopPartition",
     "MarkSmallLoops",
     "RegisterPromotion",
+    "ResultStorage",
     "Simplify",
     "SkipPadding",
     "SplitAtBarriers",

@@ -57,7 +57,7 @@ class KernelGenerator:
         isa = self.isa
 
         def finished(function: PrimFunc) -> PrimFunc:
-            passes = default_tir(isa.vector_bytes, isa.vector_registers)
+            passes = default_tir(isa.vector_bytes, isa.vector_registers, isa.caches.first, isa.caches.second)
             return passes(IRModule({GlobalVar(_NAME): function}), context).prim_func(_NAME)
 
         def lowered(chosen: ScheduledDag) -> PrimFunc:

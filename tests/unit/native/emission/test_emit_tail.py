@@ -61,6 +61,32 @@ def test_sums_of_a_narrow_tile_are_whole_vectors() -> None:
     assert "select" not in text
 
 
+AT_QUOTIENT = """def prim @f(x: Buffer[(6, 14), float32], w: Buffer[(3,), float32],
+                      y: Buffer[(6, 14), float32]) {
+  for i in 6 { for vectorized j in 14 { y[i, j] = x[i, j] * w[INDEX]; } }
+}"""
+
+
+@pytest.mark.parametrize("index", ["i mod 3", "i floordiv 2"])
+def test_all_lanes_may_read_an_element_at_a_quotient(index: str) -> None:
+    """Loops over images and channels are one: the channel is a remainder."""
+    function = parsed(AT_QUOTIENT.replace("INDEX", index))
+    text = emit_llvm(function, "k", AVX512).text
+    assert text.count("fmul <16 x float>") == 1
+    assert "fmul <8 x float>" not in text
+
+
+@pytest.mark.parametrize("index", ["i mod 3", "i floordiv 2", "j mod 3", "(i + j) mod 3"])
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+def test_elements_at_quotients_are_the_same_in_vectors(index: str, isa: Isa) -> None:
+    rows, columns = np.indices((6, 14))
+    places = {"i mod 3": rows % 3, "i floordiv 2": rows // 2, "j mod 3": columns % 3}
+    x, w = np.arange(84, dtype=np.float32).reshape(6, 14), np.array([2, 3, 5], np.float32)
+    y = np.zeros_like(x)
+    compile_kernel(parsed(AT_QUOTIENT.replace("INDEX", index)), isa)([x, w, y])
+    np.testing.assert_array_equal(y, x * w[places.get(index, (rows + columns) % 3)])
+
+
 @pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
 def test_lanes_of_other_iterations_stay(isa: Isa) -> None:
     """The rest of a sum in lanes adds to the first ones only: the others have sums of whole vectors."""

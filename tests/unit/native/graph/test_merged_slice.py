@@ -36,6 +36,7 @@ def kernel_shapes(x: Var, result: Expr) -> list[tuple[int, ...]]:
         ((3, 5, 7), [2], [4], [1], (3, 14)),
         ((3, 5, 7), [1, 2], [3, 6], [0, 2], (10, 4)),
         ((3, 5, 7), [1, 1], [4, 6], [1, 2], (3, 3, 5)),
+        ((2, 4, 9, 4), [1], [4], [1], (2, 108)),
     ],
 )
 def test_dimensions_behind_cut_ones_are_part_of_them(
@@ -43,6 +44,15 @@ def test_dimensions_behind_cut_ones_are_part_of_them(
 ) -> None:
     x = variable(*shape)
     assert kernel_shapes(x, call("Slice", x, ints(*starts), ints(*ends), ints(*axes))) == [merged]
+
+
+def test_one_constant_may_be_several_arguments() -> None:
+    x, number = variable(2, 4, 9, 4), ints(1)
+    cut = call("Slice", x, number, ints(4), number, number)
+    assert kernel_shapes(x, cut) == [(2, 108)]
+    array = np.arange(288, dtype=np.float32).reshape(2, 4, 9, 4)
+    (result,) = run_plan(plan_region(Function((x,), cut), ISA, APART), [array], ISA)
+    np.testing.assert_array_equal(result, array[:, 1:4])
 
 
 def test_steps_keep_the_dimensions() -> None:

@@ -67,7 +67,7 @@ def test_the_sequence_has_a_name() -> None:
     "name",
     [
         *("Simplify", "LoopPartition", "VectorizeLoop", "MarkSmallLoops", "RegisterPromotion"),
-        *("StorageRewrite", "UnrollLoop"),
+        *("ResultStorage", "StorageRewrite", "UnrollLoop"),
     ],
 )
 def test_passes_have_names(name: str) -> None:

@@ -38,6 +38,7 @@ TIR_PASSES = [
     "MarkSmallLoops",
     "RegisterPromotion",
     "SkipPadding",
+    "ResultStorage",
     "StorageRewrite",
     "UnrollLoop",
     "Simplify",

@@ -383,5 +383,7 @@ class _Loops:
         )
 
     def _finished(self, function: PrimFunc) -> PrimFunc:
-        passes = default_tir(self.isa.vector_bytes, self.isa.vector_registers)
+        passes = default_tir(
+            self.isa.vector_bytes, self.isa.vector_registers, self.isa.caches.first, self.isa.caches.second
+        )
         return passes(IRModule({GlobalVar(_NAME): function}), self.context).prim_func(_NAME)
