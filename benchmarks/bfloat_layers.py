@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from benchmarks.integer_layers import best_times
+from benchmarks.integer_layers import best_times, ratio_text
 from benchmarks.native_kernels import Array, format_table
 from onnx import TensorProto, helper, numpy_helper
 
@@ -153,10 +153,6 @@ def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
     results = {name: run() for name, run in runs.items()}
     times = best_times(runs, given.rounds)
 
-    def ratio(name: str) -> str:
-        best, quartile = (times[name][rank] / times["native bfloat16"][rank] for rank in (0, 1))
-        return f"{best:.2f} ({quartile:.2f})"
-
     rate, exact = layer.operations / times["native bfloat16"][0], results["native float32"]
     errors = (_error(results[name], exact) for name in ("native bfloat16", "openvino default"))
     others = ("openvino default", "openvino float32", "native float32")
@@ -165,7 +161,7 @@ def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
         f"{rate / 1e9:.0f}",
         f"{rate / peak:.2f}",
         f"{layer.operations / _seconds_of_kernels(layer.model(), inputs, given.threads) / peak:.2f}",
-        *map(ratio, others),
+        *(ratio_text(times, name, "native bfloat16") for name in others),
         " ".join(f"{error:.0e}" for error in errors),
     )
 

@@ -172,6 +172,20 @@ def best_times(runs: Mapping[str, Run], rounds: int) -> dict[str, tuple[float, f
     return {name: (min(calls), float(np.percentile(calls, 25))) for name, calls in seconds.items()}
 
 
+def ratio_text(times: Mapping[str, tuple[float, float]], name: str, base: str = "native") -> str:
+    """Return the best time of a contender over that of another, with the ratio of the quartiles behind it.
+
+    Args:
+        times: Times of contenders, from `best_times`.
+        name: The contender; "-" is returned if it has no times.
+        base: The other one.
+    """
+    if name not in times:
+        return "-"
+    best, quartile = (times[name][rank] / times[base][rank] for rank in (0, 1))
+    return f"{best:.2f} ({quartile:.2f})"
+
+
 def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
     """Time a layer with all contenders, and return the row of the table."""
     random = np.random.default_rng(1)
@@ -183,16 +197,11 @@ def _measured(layer: Layer, given: argparse.Namespace) -> tuple[str, ...]:
     runs = {"native": native, "f32": wide, **_engines(quantised, x, given)}
     times = best_times(runs, given.rounds)
 
-    def ratio(name: str) -> str:
-        if name not in times:
-            return "-"
-        best, quartile = (times[name][rank] / times["native"][rank] for rank in (0, 1))
-        return f"{best:.2f} ({quartile:.2f})"
-
     exact = _unoptimised(quantised, x)
     error = np.abs(result().astype(np.int32) - exact.astype(np.int32)).max()
     rate = layer.operations / times["native"][0] / 1e9
-    return layer.title, f"{rate:.0f}", ratio("onnxruntime"), ratio("openvino"), ratio("f32"), str(error)
+    ratios = (ratio_text(times, name) for name in ("onnxruntime", "openvino", "f32"))
+    return layer.title, f"{rate:.0f}", *ratios, str(error)
 
 
 def _measured_model(given: argparse.Namespace) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from benchmarks.integer_layers import best_times
+from benchmarks.integer_layers import best_times, ratio_text
 from benchmarks.native_kernels import Array, Run, format_table
 from onnx import TensorProto, helper, numpy_helper
 from tests.emulated_cpus import CPUS
@@ -198,10 +198,6 @@ def _measured(chain: Chain, given: argparse.Namespace) -> tuple[str, ...]:
     times = best_times(runs, given.rounds)
     bandwidth = max(before, measured_bandwidth(Isa.host(), given.threads))
 
-    def ratio(name: str) -> str:
-        best, quartile = (times[name][rank] / times["native"][rank] for rank in (0, 1))
-        return f"{best:.2f} ({quartile:.2f})"
-
     reference = exact()
     error = np.abs(result - reference).max() / np.abs(reference).max()
     seconds = times["native"][0] / chain.count
@@ -212,7 +208,7 @@ def _measured(chain: Chain, given: argparse.Namespace) -> tuple[str, ...]:
         f"{1e6 * seconds:.0f}",
         f"{work:.0f}",
         f"{share:.2f} of {bandwidth / 1e9:.1f} GB/s",
-        *(ratio(name) for name in ("onnxruntime", "level 4", "openvino")),
+        *(ratio_text(times, name) for name in ("onnxruntime", "level 4", "openvino")),
         f"{error:.1e}",
     )
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from benchmarks.integer_layers import best_times
+from benchmarks.integer_layers import best_times, ratio_text
 from benchmarks.native_kernels import Array, Run, format_table
 from benchmarks.post_training.contenders import Reader
 
@@ -70,15 +70,10 @@ def _measured(name: str, given: argparse.Namespace) -> tuple[str, ...]:
     exact = _session(model, given.threads, is_optimised=False).run(None, inputs)[0]
     times = best_times(runs, given.rounds)
 
-    def ratio(contender: str) -> str:
-        if contender not in times:
-            return "-"
-        best, quartile = (times[contender][rank] / times["native"][rank] for rank in (0, 1))
-        return f"{best:.2f} ({quartile:.2f})"
-
     milliseconds = f"{1e3 * times['native'][0]:.3f}"
     errors = " ".join(f"{_error(_first_result(run), exact):.0e}" for run in compared)
-    return name, milliseconds, *map(ratio, (*ENGINES, "native float32")), errors
+    ratios = (ratio_text(times, contender) for contender in (*ENGINES, "native float32"))
+    return name, milliseconds, *ratios, errors
 
 
 def _first_result(run: Run) -> Array:

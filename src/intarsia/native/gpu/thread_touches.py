@@ -225,9 +225,9 @@ class Meetings:
             at: Values of counters that both accesses share.
             common: Number of loops around both that are in the same iteration.
         """
-        known = {self.threads.var, *at, *(loop.var for loop in touch.loops[common:])}
+        counters = {self.threads.var, *at, *(loop.var for loop in touch.loops[common:])}
         guards = [part for guard in touch.guards for part in _conjuncts(guard)]
-        guards = [guard for guard in guards if loop_vars(guard) <= known and has_values(guard)]
+        guards = [guard for guard in guards if loop_vars(guard) <= counters and has_values(guard)]
         terms = [(term, factor) for term, factor in form.terms.items() if term not in alike]
         used = {var for scalar in (*guards, *(term for term, _ in terms)) for var in loop_vars(scalar)}
         loops = [loop for loop in touch.loops[common:] if loop.var in used]
@@ -259,9 +259,9 @@ def _meet(first: tuple[Numbers, Numbers], second: tuple[Numbers, Numbers]) -> bo
     least, greatest = np.full(extent, -1), np.full(extent, -1)
     least[elements[::-1] - low] = threads[::-1]  # the last of equal indices stays
     greatest[elements - low] = threads
-    found = least[others - low] >= 0
+    is_touched = least[others - low] >= 0
     is_mine = (least[others - low] == other_threads) & (greatest[others - low] == other_threads)
-    return bool(np.any(found & ~is_mine))
+    return bool(np.any(is_touched & ~is_mine))
 
 
 def _conjuncts(guard: Scalar) -> Iterator[Scalar]:
