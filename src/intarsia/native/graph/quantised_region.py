@@ -380,14 +380,11 @@ class _Rewriting:
         axes = tuple(range(1, weight.ndim)) if is_convolution else 0
         correction = -zero * weight.sum(axes, np.int64)
         largest = 255 * np.abs(weight.astype(np.int64)).sum(axes) + np.abs(correction) + np.abs(offset)
-        parts = offset, correction.astype(np.int32), bias
         is_exact = int(largest.max(initial=0)) < WHOLE
-        given = (source, constant), step.outputs, zero, scales, *parts, is_exact, is_by_words
-        return (
-            None
-            if not is_exact and not is_by_words
-            else IntegerStep(step.call, *given, not self.forms.has_dot)
-        )
+        if not is_exact and not is_by_words:
+            return None
+        sums = offset, correction.astype(np.int32), bias, is_exact, is_by_words, not self.forms.has_dot
+        return IntegerStep(step.call, (source, constant), step.outputs, zero, scales, *sums)
 
     def _as_unsigned(self, x: Dequantised) -> tuple[int, int]:
         """Return the number of the input as unsigned bytes, and their zero point."""

@@ -59,25 +59,25 @@ class ResultStorage(PrimFuncPass):
         second_cache: Size of its second-level cache, in bytes.
 
     Before:
-        def prim @f(x: Buffer[(4, 8192), float32], y: Buffer[(4, 8192), float32]) {
+        def prim @f(x: Buffer[(4, 16384), float32], y: Buffer[(4, 16384), float32]) {
           for i in 4 {
-            alloc t: Buffer[(1, 8192), float32] {
-              for j in 8192 {
+            alloc t: Buffer[(1, 16384), float32] {
+              for j in 16384 {
                 t[0, j] = exp(x[i, j]);
               }
-              for j in 8192 {
+              for j in 16384 {
                 y[i, j] = t[0, j] * 0.5f32;
               }
             }
           }
         }
     After:
-        def prim @f(x: Buffer[(4, 8192), float32], y: Buffer[(4, 8192), float32]) {
+        def prim @f(x: Buffer[(4, 16384), float32], y: Buffer[(4, 16384), float32]) {
           for i in 4 {
-            for j in 8192 {
+            for j in 16384 {
               y[i, j] = exp(x[i, j]);
             }
-            for j in 8192 {
+            for j in 16384 {
               y[i, j] = y[i, j] * 0.5f32;
             }
           }
