@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -66,7 +67,9 @@ def _entries(names: list[str]) -> dict[str, Entry]:
     return {name: entry for name, entry in built.items() if names or computes_floats(entry.record())}
 
 
-def _measured(entries: dict[str, Entry], turns: Turns, records: Records) -> Any:
+def _measured(
+    entries: dict[str, Entry], turns: Turns, records: Records
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the record of each model."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpus-")))

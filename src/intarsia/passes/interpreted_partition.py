@@ -26,8 +26,8 @@ from intarsia.transform import PassContext
 _BODY_OPERATORS: Final = frozenset({"Loop", "Scan"})
 _MOST_SHOWN: Final = 8
 _FEW_CALLS: Final = 64
-"""Calls that loops become without need: compiling as many takes less than a second, and running them as one
-kernel less than the interpreter takes for one iteration."""
+"""Calls that loops become at most where nothing refuses them: the interpreter took 65 us for five small steps
+that take 3 us as one kernel (Zen 4)."""
 
 
 def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:

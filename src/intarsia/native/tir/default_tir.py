@@ -21,9 +21,9 @@ def default_tir(
     """Return the passes that a loop function takes between its schedule and the code generator.
 
     Guards leave the loops, vectorised loops become innermost, small loops are marked where a function has a
-    hint for them, accumulators move into registers, rows that end in a
-    result are computed there, and scratch memory is shared. The code generator writes
-    out what is marked as unrolled: passes and the emitter's analyses would work on all copies.
+    hint for them, accumulators move into registers, rows that end in a result are computed there, and scratch
+    memory is shared. The code generator writes out what is marked as unrolled: passes and the emitter's
+    analyses would work on all copies.
 
     Args:
         vector_bytes: Size of a vector register of the machine, in bytes.
