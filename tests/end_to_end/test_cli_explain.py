@@ -134,7 +134,9 @@ def test_a_model_by_what_the_database_knows(folder: Path) -> None:
     assert set(seconds) == {"onnxruntime", "openvino"}
     assert all(value > 0 for value in seconds.values())
     assert Path("m.db").read_bytes() == before
-    assert process(*command, cwd=folder).out.endswith("intarsia tune measures more\n")
+    found = process(*command, cwd=folder).out
+    assert found.startswith("mnist: stored measurements on ")
+    assert found.endswith("intarsia tune measures more\n")
 
 
 def test_a_model_with_the_inputs_that_it_was_measured_with(folder: Path) -> None:
@@ -151,6 +153,7 @@ def test_a_model_of_which_nothing_is_known() -> None:
     found = text("zoo:bert_tiny", *TARGETS, "--database", "m.db")
     assert "no part of this model has been measured on this machine: what is shown is a guess\n" in found
     assert "onnxruntime        -  not measured" in found
+    assert found.startswith("bert_tiny: nothing is stored for these inputs, sizes and threads on ")
 
 
 def test_one_engine_is_explained_without_a_search() -> None:

@@ -83,6 +83,14 @@ def test_run_and_verify_need_no_shapes(tuned: Outcome, folder: Path) -> None:
 
 
 @pytest.mark.processes
+def test_a_model_is_run_with_usual_sizes(folder: Path) -> None:
+    for command in ("run", "bench", "profile", "bisect"):
+        outcome = process(command, "m.onnx", cwd=folder)
+        assert outcome.code == 0, outcome.err
+        assert "note: no --shape: batch=4" in outcome.err
+
+
+@pytest.mark.processes
 def test_sizes_of_dimensions_by_name(tuned: Outcome, folder: Path) -> None:
     for command in ("run", "verify", "bench", "profile"):
         for model in ("m.intarsia", "m.onnx"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.arguments.input import Array, read_inputs
@@ -13,6 +12,7 @@ from intarsia.cli.arguments.model import ModelArgument
 from intarsia.cli.arguments.random_rest import Note, note_random_rest, of_inputs, with_random_rest
 from intarsia.cli.arguments.target import parse_target, target_text
 from intarsia.cli.arguments.trust import TRUSTED, Trust
+from intarsia.cli.arguments.usual_sizes import with_usual_sizes
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.plan import TensorInfo
 from intarsia.support.errors import (
@@ -65,7 +65,10 @@ class Program:
         if len(given) == len(self.executable.inputs):
             return given
         examples = tested_shapes(self.executable)
-        return with_random_rest(self.module["main"], given, self.shapes, seed, note, examples)
+        main = self.module["main"]
+        if not examples or given or self.shapes:
+            main = with_usual_sizes(self.module, given, self.shapes, note)
+        return with_random_rest(main, given, of_inputs(main, self.shapes), seed, note, examples)
 
     def bound_call(self, inputs: Mapping[str, Array]) -> Callable[[], object]:
         """Return a call without arguments, for timing; the inputs must be those of the program."""
@@ -102,28 +105,29 @@ def special_inputs(main: Function, files: Sequence[str], seed: int, note: Note) 
 
 
 def main_inputs(
-    main: Function,
+    module: IRModule,
     files: Sequence[str],
     shapes: Mapping[str, Sequence[int]],
     seed: int,
     note: Note,
-    examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> dict[str, Array]:
     """Return arrays for all parameters: those of files, and seeded random ones for the others.
 
     Args:
-        main: Main function of the program.
+        module: The program.
         files: Values of --input.
         shapes: Shapes by parameter name, where the program leaves them open.
         seed: Random seed.
-        note: Function that is called with a note about random inputs, if others are given.
-        examples: Shapes that are known to work, for the error about missing shapes.
+        note: Function that is called with notes about sizes that were chosen, and about random inputs, if
+            others are given.
 
     Raises:
         InputError: A file that cannot be read, or an array for an unknown input.
-        UsageError: A random input has a symbolic shape.
+        UsageError, InvalidModelError: Sizes that do not fit.
     """
-    return with_random_rest(main, read_inputs(files, _infos(main)), shapes, seed, note, examples)
+    given = read_inputs(files, _infos(module["main"]))
+    main = with_usual_sizes(module, given, shapes, note)
+    return with_random_rest(main, given, shapes, seed, note)
 
 
 def _infos(main: Function) -> list[TensorInfo]:

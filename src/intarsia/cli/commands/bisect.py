@@ -87,7 +87,7 @@ def bisect(
     fixed = parse_shapes(shapes)
     sequence = _sequence(pipeline, passes)
     module = argument.import_model(fixed)
-    arrays = main_inputs(module["main"], inputs, of_inputs(module["main"], fixed), seed, console.note)
+    arrays = main_inputs(module, inputs, of_inputs(module["main"], fixed), seed, console.note)
     target = parse_target(argument.target or toolchain or REFERENCE, threads)
     given = [item.info.name for item in sequence.flattened()] if passes else []
     ctx = PassContext(opt_level=opt_level, required_pass=given)

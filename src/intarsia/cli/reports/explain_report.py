@@ -53,8 +53,7 @@ def explain_report(explanation: Explanation, node: str | None, *, everything: bo
 
 
 def _blocks(explanation: Explanation, everything: bool) -> Iterable[Block]:
-    headline = f"{explanation.chosen} was chosen" if explanation.chosen else "stored measurements"
-    yield f"{explanation.model}: {headline} on {explanation.cpu} ({explanation.cores} cores)"
+    yield f"{explanation.model}: {_headline(explanation)} on {explanation.cpu} ({explanation.cores} cores)"
     yield from _contest(explanation.contest, everything)
     if explanation.decisions:
         yield f"decided on the program first: {'; '.join(explanation.decisions)}"
@@ -64,6 +63,15 @@ def _blocks(explanation: Explanation, everything: bool) -> Iterable[Block]:
         yield from (_rival_text(item.name, item.region.rival) for item in regions if item.region.rival)
         yield from _candidates(regions, everything, is_tuned=bool(explanation.chosen))
     yield from _footnotes(explanation)
+
+
+def _headline(explanation: Explanation) -> str:
+    if explanation.chosen:
+        return f"{explanation.chosen} was chosen"
+    searches = [function.search for function in explanation.functions if function.search is not None]
+    if any(record.seconds for record in explanation.contest) or any(search.known for search in searches):
+        return "stored measurements"
+    return "nothing is stored for these inputs, sizes and threads"
 
 
 def _contest(contest: Sequence[ContestRecord], everything: bool) -> Iterable[Block]:

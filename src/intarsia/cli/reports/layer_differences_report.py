@@ -81,7 +81,7 @@ def layer_differences_report(
             )
     module = arguments[0].import_model(shapes)
     program = LayeredProgram.of(module)
-    inputs = main_inputs(module["main"], files, shapes, seed, note)
+    inputs = main_inputs(module, files, shapes, seed, note)
     gate = Gate.for_module(program.module, inputs)
     contenders = [
         _contender(
