@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from intarsia.ir import (
     Attrs,
     Call,
     Constant,
+    Dim,
     DType,
     Expr,
     Function,
@@ -171,7 +174,7 @@ def _infer_outputs(
     if domain == ML_DOMAIN:
         return refined_ml_types(name, types, attrs, results)
     if name == "Reshape" and not domain:
-        return (_with_rank(results[0], types[1]),)
+        return (_with_symbol(_with_rank(results[0], types[1]), types[0]),)
     return types[:1] if name in _SHAPED_AS_THE_FIRST and not domain else results
 
 
@@ -261,6 +264,30 @@ def _with_rank(result: Type | None, shape: Type) -> Type | None:
         if isinstance(length, int):
             return TensorType((ANY,) * length, result.dtype)
     return result
+
+
+def _with_symbol(result: Type | None, before: Type) -> Type | None:
+    """A reshaped tensor whose only unknown dimension has to be a symbolic one of the tensor before.
+
+    So it is where the numbers among the dimensions have the same product, and one symbol is left over:
+    (1, seq, 16) as (-1, 1, 16) is (seq, 1, 16).
+    """
+    if not isinstance(result, TensorType) or not isinstance(before, TensorType):
+        return result
+    if result.shape is None or before.shape is None or result.shape.count(ANY) != 1:
+        return result
+    if ANY in before.shape or not 0 < _product(before.shape) == _product(result.shape):
+        return result
+    read = Counter(dim for dim in before.shape if not isinstance(dim, int))
+    kept = Counter(dim for dim in result.shape if not isinstance(dim, int) and dim != ANY)
+    left = list((read - kept).elements())
+    if kept - read or len(left) != 1:
+        return result
+    return TensorType(tuple(left[0] if dim == ANY else dim for dim in result.shape), result.dtype)
+
+
+def _product(shape: Iterable[Dim]) -> int:
+    return math.prod(dim for dim in shape if isinstance(dim, int))
 
 
 def infer_types(module: IRModule) -> IRModule:

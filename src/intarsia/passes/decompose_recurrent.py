@@ -8,7 +8,7 @@ from typing import Final
 from intarsia.ir import ABSENT, Call, Expr, Function, IRModule, TensorType, TupleGetItem, post_order
 from intarsia.op import rewrite_typed
 from intarsia.passes.recurrent.direction import directions_of
-from intarsia.passes.recurrent.form import is_recurrent, recurrent_form
+from intarsia.passes.recurrent.form import RecurrentForm, is_recurrent, recurrent_form
 from intarsia.passes.recurrent.repetition import joined_results, unrolled
 from intarsia.passes.rules.tuple_field import tuple_field
 from intarsia.transform import FunctionPass, PassContext, register_pass
@@ -82,8 +82,17 @@ def recurrent_obstacle(layer: Call) -> str | None:
     form = recurrent_form(layer)
     if isinstance(form, str):
         return form
-    count = form.count
-    return None if 1 <= count <= MOST_STEPS else f"{layer.op} of {count} steps, and not 1 to {MOST_STEPS}"
+    return None if _is_short(form) else f"{layer.op} of {form.count} steps, and not 1 to {MOST_STEPS}"
+
+
+def is_short_layer(layer: Call) -> bool:
+    """Whether a recurrent layer of any batch has few enough steps to be written one after another."""
+    form = recurrent_form(layer)
+    return not isinstance(form, str) and _is_short(form)
+
+
+def _is_short(form: RecurrentForm) -> bool:
+    return 1 <= form.count <= MOST_STEPS
 
 
 def _decomposed(expr: Expr) -> Expr:

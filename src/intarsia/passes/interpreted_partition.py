@@ -9,9 +9,11 @@ from intarsia.ir import Call, Function, GlobalVar, If, IRModule, Op, post_order
 from intarsia.op.data_structures import is_of_data_structure
 from intarsia.op.operator_predicate import operator_predicate, takes_control_flow
 from intarsia.passes.capture_states import CaptureStates
-from intarsia.passes.decompose_recurrent import MOST_STEPS
+from intarsia.passes.decompose_recurrent import MOST_STEPS, is_short_layer
 from intarsia.passes.infer_type import InferType
+from intarsia.passes.known_sizes import with_known_sizes
 from intarsia.passes.outline_bodies import OutlineBodies
+from intarsia.passes.partition_at_sizes import partition_at_sizes
 from intarsia.passes.partition_for import partition_for
 from intarsia.passes.pipelines import default_heuristic
 from intarsia.passes.recurrent.form import is_recurrent
@@ -33,13 +35,13 @@ that take 3 us as one kernel (Zen 4)."""
 def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     """Give a toolchain everything but the control flow of a program, which stays to be interpreted.
 
-    Recurrent layers that the toolchain refuses become scans (`RecurrentToScan`), states of loops get static
-    types where they have them (`RefineStates`) or are captured (`CaptureStates`), loops that become few calls
-    are unrolled (`UnrollLoops`), bodies of others become functions (`OutlineBodies`), and regions of what the
-    toolchain supports are marked in all functions. Where that leaves something, longer loops are unrolled.
-    Operators of sequences and optionals are given to the reference: no toolchain of tensors has them, and
-    they compute nothing. Anything else that the toolchain does not support is refused, as in a program
-    without control flow: it is no program of this toolchain.
+    Recurrent layers of many steps, or of any number, become scans (`RecurrentToScan`), states of loops get
+    static types where they have them (`RefineStates`) or are captured (`CaptureStates`), loops that become
+    few calls are unrolled (`UnrollLoops`), bodies of others become functions (`OutlineBodies`), and regions
+    of what the toolchain supports are marked in all functions. Where that leaves something, longer loops are
+    unrolled. Operators of sequences and optionals are given to the reference: no toolchain of tensors has
+    them, and they compute nothing. Anything else that the toolchain does not support is refused, as in a
+    program without control flow: it is no program of this toolchain.
 
     Args:
         module: Typed.
@@ -57,7 +59,8 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     if takes_control_flow(toolchain) or not _needs_interpreter(module, toolchain) or _is_planned(module):
         return None
     context = PassContext.current().inner()
-    scanned = InferType()(RecurrentToScan(most_steps=MOST_STEPS)(module, context), context)
+    sized = with_known_sizes(InferType()(module, context))
+    scanned = InferType()(RecurrentToScan(most_steps=MOST_STEPS)(sized, context), context)
     captured = CaptureStates()(RefineStates()(scanned, context), context)
     simplified = default_heuristic()(UnrollLoops(most_calls=_FEW_CALLS)(captured, context), context)
     partitioned = _with_regions(simplified, target, context)
@@ -72,9 +75,14 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
 
 
 def _with_regions(module: IRModule, target: Target, context: PassContext) -> IRModule:
-    """The program with bodies as functions, and regions of what the toolchain supports in all functions."""
+    """The program with bodies as functions, and regions of what the toolchain supports in all functions.
+
+    If that leaves something, calls with symbolic dimensions count as supported where they are with sizes.
+    """
     outlined = InferType()(OutlineBodies()(module, context), context)
-    return partition_for(outlined, str(target))
+    partitioned = partition_for(outlined, str(target))
+    sized = partition_at_sizes(partitioned, target, context) if any(unsupported_calls(partitioned)) else None
+    return partitioned if sized is None else sized
 
 
 def unsupported_calls(partitioned: IRModule) -> Iterator[Call]:
@@ -121,8 +129,8 @@ def _needs_interpreter(module: IRModule, toolchain: str) -> bool:
                 return True
             case Call(op=Op(name=name, domain="")) if name in _BODY_OPERATORS:
                 return True
-            case Call() if is_recurrent(expr) and not predicate(expr):
-                return True
+            case Call() if is_recurrent(expr) and not predicate(expr) and not is_short_layer(expr):
+                return True  # a short one has a batch of any size, which the toolchain takes apart
             case _:
                 pass
     return False

@@ -30,7 +30,7 @@ def var(type_: Type | None, name: str = "x") -> Var:
     return Var(name, checked_type=type_)
 
 
-N = SymbolicDim("N")
+N, M = SymbolicDim("N"), SymbolicDim("M")
 COND = var(TensorType((), DType.BOOL), "c")
 
 
@@ -111,3 +111,22 @@ class TestInferTypes:
         inner = Function((y,), op.call("Neg", y))
         after = infer_types(IRModule.from_expr(Function((x,), Call(inner, (x,)))))
         assert after["main"].result_type == f32(2)
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "after"),
+    [
+        ((1, N, 16), (-1, 1, 16), (N, 1, 16)),
+        ((1, N, 16), (-1, 4, 4), (N, 4, 4)),
+        ((M, N, 16), (0, -1, 16), (M, N, 16)),
+        ((M, N, 16), (-1, 16), (ANY, 16)),
+        ((2, N, 16), (-1, 16), (ANY, 16)),
+        ((N, N, 16), (0, -1, 16), (N, N, 16)),
+        ((ANY, 16), (-1, 16), (ANY, 16)),
+    ],
+)
+def test_the_open_dimension_of_a_reshape(
+    before: tuple[int | SymbolicDim, ...], target: tuple[int, ...], after: tuple[int | SymbolicDim, ...]
+) -> None:
+    reshaped = op.call("Reshape", var(f32(*before)), Constant(np.array(target)))
+    assert reshaped.checked_type == f32(*after)

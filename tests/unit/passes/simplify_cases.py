@@ -130,7 +130,7 @@ CASES = (
         "reshape_of_reshape",
         "Reshape(Reshape(%x, $0), $1)",
         "Reshape(%x, $2)",
-        (i(-1, 24), i(-1, 2, 12), i(-1, 2, 12)),
+        (i(-1, 24), i(-1, 2, 12), i(0, 2, 12)),
         BATCH,
     ),
     Case(

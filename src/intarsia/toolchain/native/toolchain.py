@@ -191,7 +191,7 @@ class Native(NativeLoader):
                 region, _ = build_item_region(batch.of_size(1), batch.kinds)
                 return self._any_items(source, batch.region_of_any(region))
             except CompileError:
-                if batch.is_asked_for:
+                if batch.is_asked_for or not batch.may_be_joined:
                     raise
         from intarsia.toolchain.native.batches.batched_blob import BatchedRegions, write_batched_blob
         from intarsia.toolchain.native.batches.batched_kernel import BatchedKernel

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from intarsia.ir import Function
+from intarsia.ir import Function, TensorType, TupleType
 from intarsia.native.execution.item_kind import ItemKind
 from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.passes.batches import independence_obstacle
+from intarsia.passes.batches.independent_items import is_behind_units
 from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
@@ -44,6 +45,7 @@ class BatchSource:
         sizes: Sizes for which kernels are compiled, ascending; 1 is one of them.
         is_any_size: Whether the code reads the size, in place of codes for a few sizes.
         is_asked_for: Whether that is an option of the target; else codes for a few sizes may replace it.
+        result_axes: The axis of the batch in each result; only axes of extent 1 are in front of it.
     """
 
     source: KernelSource
@@ -52,6 +54,12 @@ class BatchSource:
     sizes: tuple[int, ...]
     is_any_size: bool = False
     is_asked_for: bool = False
+    result_axes: tuple[int, ...] = ()
+
+    @property
+    def may_be_joined(self) -> bool:
+        """Whether results of batches of a few sizes can be joined: the batch is their first axis."""
+        return not any(self.result_axes)
 
     @property
     def kinds(self) -> tuple[ItemKind | None, ...]:
@@ -65,7 +73,7 @@ class BatchSource:
             ((0, MOST_ITEMS),),
             tuple(size if kind is ItemKind.TOKENS else () for kind in ItemKind),
             tuple(((0, size),) if carries else () for carries in self.carrying),
-            tuple(((0, size),) for _ in region.results),
+            tuple(((axis, size),) for axis in self.result_axes),
             region.arena_bytes,
             region,
         )
@@ -100,13 +108,21 @@ def batch_source(source: KernelSource) -> BatchSource | None:
     )
     result = BatchSource(source, symbol, carrying, sizes, is_any_size, text == ANY_SIZE)
     names = {item.name: 0 for item, carries in zip(inputs, carrying, strict=True) if carries}
-    obstacle = independence_obstacle(_function_of_items(result), names)
+    function = _function_of_items(result)
+    obstacle = independence_obstacle(function, names, accepts=is_behind_units if is_any_size else None)
     if obstacle is not None:
         raise CompileError(
             f"native cannot compile this: it runs batches of any size item by item, but {obstacle}",
             help=f"give the batch a size: --shape {symbol}=8",
         )
-    return result
+    return replace(result, result_axes=_batch_axes(function))
+
+
+def _batch_axes(function: Function) -> tuple[int, ...]:
+    """Return the axis of `ITEMS` items in each result."""
+    result = function.result_type
+    types = result.fields if isinstance(result, TupleType) else (result,)
+    return tuple(type_.static_shape.index(ITEMS) for type_ in types if isinstance(type_, TensorType))
 
 
 def _symbol_of_batch(shapes: Mapping[str, Sequence[int | str]]) -> str:
