@@ -92,13 +92,14 @@ def _columns(record: dict[str, Any]) -> tuple[str, ...]:
     low, high = record["range"]
     engines = {name: seconds for name, seconds in record["seconds"].items() if name != NATIVE}
     fastest = min(engines, key=engines.__getitem__)
+    native = f"{NATIVE}, {record['settings'][NATIVE]}"
     return (
         f"{1e3 * record['seconds'][NATIVE]:.3f}",
         f"{record['ratio']:.2f} ({low:.2f} to {high:.2f})",
         f"{record['least_ratio']:.2f}",
         f"{fastest}, {record['settings'][fastest]}",
         "-" if record["error"] is None else f"{record['error']:.0e}",
-        f"{record['build_seconds'][f'{NATIVE}, default']:.1f} s",
+        f"{record['build_seconds'][native]:.1f} s",
     )
 
 
