@@ -38,6 +38,7 @@ from intarsia.passes.realize_quantization import RealizeQuantization
 from intarsia.passes.recurrent_to_scan import RecurrentToScan
 from intarsia.passes.refine_states import RefineStates
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
+from intarsia.passes.select_branches import SelectBranches
 from intarsia.passes.simplify_expr import SimplifyExpr
 from intarsia.passes.simplify_inference import SimplifyInference
 from intarsia.passes.specialize_cache import SpecializeCache
@@ -84,6 +85,7 @@ __all__ = [
     "RecurrentToScan",
     "RefineStates",
     "RemoveUnusedFunctions",
+    "SelectBranches",
     "SimplifyExpr",
     "SimplifyInference",
     "SpecializeCache",

@@ -19,6 +19,7 @@ from intarsia.passes.pipelines import default_heuristic
 from intarsia.passes.recurrent.form import is_recurrent
 from intarsia.passes.recurrent_to_scan import RecurrentToScan
 from intarsia.passes.refine_states import RefineStates
+from intarsia.passes.select_branches import SelectBranches
 from intarsia.passes.unroll_loops import UnrollLoops
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
@@ -36,12 +37,13 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     """Give a toolchain everything but the control flow of a program, which stays to be interpreted.
 
     Recurrent layers of many steps, or of any number, become scans (`RecurrentToScan`), states of loops get
-    static types where they have them (`RefineStates`) or are captured (`CaptureStates`), loops that become
-    few calls are unrolled (`UnrollLoops`), bodies of others become functions (`OutlineBodies`), and regions
-    of what the toolchain supports are marked in all functions. Where that leaves something, longer loops are
-    unrolled. Operators of sequences and optionals are given to the reference: no toolchain of tensors has
-    them, and they compute nothing. Anything else that the toolchain does not support is refused, as in a
-    program without control flow: it is no program of this toolchain.
+    static types where they have them (`RefineStates`) or are captured (`CaptureStates`), small branches
+    become a choice of values (`SelectBranches`), loops that become few calls are unrolled (`UnrollLoops`),
+    bodies of others become functions (`OutlineBodies`), and regions of what the toolchain supports are marked
+    in all functions. Where that leaves something, longer loops are unrolled. Operators of sequences and
+    optionals are given to the reference: no toolchain of tensors has them, and they compute nothing. Anything
+    else that the toolchain does not support is refused, as in a program without control flow: it is no
+    program of this toolchain.
 
     Args:
         module: Typed.
@@ -62,7 +64,8 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     sized = with_known_sizes(InferType()(module, context))
     scanned = InferType()(RecurrentToScan(most_steps=MOST_STEPS)(sized, context), context)
     captured = CaptureStates()(RefineStates()(scanned, context), context)
-    simplified = default_heuristic()(UnrollLoops(most_calls=_FEW_CALLS)(captured, context), context)
+    unrolled = UnrollLoops(most_calls=_FEW_CALLS)(SelectBranches()(captured, context), context)
+    simplified = default_heuristic()(unrolled, context)
     partitioned = _with_regions(simplified, target, context)
     if any(unsupported_calls(partitioned)):  # perhaps because a shape depends on the number of an iteration
         unrolled = UnrollLoops()(simplified, context)
