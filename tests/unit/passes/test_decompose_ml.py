@@ -291,6 +291,16 @@ def test_a_large_forest_is_right_on_two_threads() -> None:
     assert_close([found], onnxruntime_outputs(model, {"x": x}))
 
 
+@pytest.mark.parametrize(("count", "trees"), [(1, 7), (1, 40), (3, 7), (5, 40), (7, 3), (16, 7)])
+def test_few_rows_go_down_several_trees_side_by_side(count: int, trees: int) -> None:
+    """Groups of 16, 5, 3, 2 trees and 1: the last one is not full."""
+    attributes, leaves = random_trees(trees, trees, MODES[:1], has_missing=True)
+    x = rows(trees, has_missing=True)[:count]
+    weights = weights_of("target", leaves, 2, trees, dense=count % 2 == 0)
+    model = ml_model("TreeEnsembleRegressor", x, 1, **attributes, **weights, n_targets=2)
+    assert_close(native_outputs(model, x), onnxruntime_outputs(model, {"x": x}))
+
+
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC"])
 def test_linear_classifiers(transform: str) -> None:
     x = rows(4)
