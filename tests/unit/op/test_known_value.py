@@ -79,7 +79,7 @@ def constant(values: Any, dtype: str = "int64") -> Constant:
         ),
         (op.call("Slice", constant([1, 2, 3, 4]), constant([1]), constant([3])), [2, 3]),
         (op.call("Cast", constant([1.7], "float32"), to=7), [1]),
-        (op.call("Clip", constant([-1.0, 2.0], "float32"), Constant(np.float32(0.0))), [0, 2]),
+        (op.call("Clip", constant([-1.0, 2.0], "float32"), Constant(np.array(0.0, np.float32))), [0, 2]),
         (op.call("Pow", constant([2, 3]), constant([2])), [4, 9]),
     ],
 )
