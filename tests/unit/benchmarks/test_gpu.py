@@ -16,10 +16,10 @@ from benchmarks.gpu_rows import Row
 from benchmarks.gpu_timing import NativeRuns, copies_for, runs_for, torch_batch
 from tests.gpu_on_cpu.fake_gpu import fake_context, fake_image
 from tests.gpu_on_cpu.fake_machine import machine_with_gpus, machine_without_driver
+from tests.gpu_on_cpu.ptxas_checks import needs_ptxas
 
 import intarsia as ia
 from intarsia.ir.parser import parse_module
-from intarsia.native.gpu.ptxas import find_ptxas
 from intarsia.passes import InferType
 from intarsia.runtime.cuda.cuda_context import CudaContext
 from intarsia.support.errors import MissingToolchainError
@@ -200,7 +200,7 @@ def test_all_layers_have_a_name_of_their_own() -> None:
     assert len({layer.text for layer in layers().values()}) == len(layers())
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+@needs_ptxas
 def test_a_check_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--check", "--rows", "product_128", "product_float16_128", "mnist"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

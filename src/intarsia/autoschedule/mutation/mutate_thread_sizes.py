@@ -38,8 +38,6 @@ class MutateThreadSizes:
             return None
         position = rng.randrange(len(given))
         drawn = (sizes.draw(position, given[:position], rng) for _ in range(_DRAWS))
-        other = next((lengths for lengths in drawn if lengths != given[position]), None)
-        if other is None:
-            return None
-        chosen = (*given[:position], other, *given[position + 1 :])
-        return replay_program(task.dag, sizes.steps(chosen))
+        changed = ((*given[:position], lengths, *given[position + 1 :]) for lengths in drawn)
+        chosen = next((lengths for lengths in changed if lengths != given and sizes.allows(lengths)), None)
+        return None if chosen is None else replay_program(task.dag, sizes.steps(chosen))

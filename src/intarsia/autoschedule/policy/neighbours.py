@@ -67,7 +67,9 @@ def _other_sizes(sizes: ThreadSizes) -> Iterator[list[TransformStep]]:
     given = sizes.given
     for position in range(len(given)):
         for lengths in sizes.next_lengths(position, given):
-            yield sizes.steps((*given[:position], lengths, *given[position + 1 :]))
+            chosen = (*given[:position], lengths, *given[position + 1 :])
+            if sizes.allows(chosen):
+                yield sizes.steps(chosen)
 
 
 def _other_tiles(steps: Sequence[TransformStep], space: SpaceOptions) -> Iterator[list[TransformStep]]:

@@ -21,15 +21,17 @@ class ModuleText:
         declarations: Declarations of called functions, by name.
         functions: Finished functions, in order.
         symbols: Called functions of the process (`expf`), a subset of the declared ones.
+        metadata: Lines of metadata that instructions name, without repetition.
     """
 
     declarations: dict[str, str] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
     symbols: set[str] = field(default_factory=set)
+    metadata: dict[str, None] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return the text of the module."""
-        return "\n".join((*self.declarations.values(), *self.functions)) + "\n"
+        return "\n".join((*self.declarations.values(), *self.functions, *self.metadata)) + "\n"
 
 
 @dataclass(slots=True)
@@ -130,9 +132,9 @@ class Builder:
         """End the block with a jump."""
         self.lines.append(f"  br label %{label}")
 
-    def branch(self, cond: str, then: str, otherwise: str) -> None:
-        """End the block with a conditional branch."""
-        self.lines.append(f"  br i1 {cond}, label %{then}, label %{otherwise}")
+    def branch(self, cond: str, then: str, otherwise: str, note: str = "") -> None:
+        """End the block with a conditional branch, which may have metadata."""
+        self.lines.append(f"  br i1 {cond}, label %{then}, label %{otherwise}{note}")
 
     @contextmanager
     def conditional(self) -> Iterator[None]:

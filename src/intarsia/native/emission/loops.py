@@ -110,8 +110,8 @@ def open_loop(builder: Builder, start: str = "0") -> OpenLoop:
     return OpenLoop(frame, builder.fresh("i"), label)
 
 
-def close_loop(builder: Builder, loop: OpenLoop, end: str) -> None:
-    """End a loop whose counter runs up to `end`."""
+def close_loop(builder: Builder, loop: OpenLoop, end: str, note: str = "") -> None:
+    """End a loop whose counter runs up to `end`; its last branch may have metadata."""
     frame, counter = loop.frame, loop.counter
     assert frame.start is not None
     frame.pending.append((counter, "i64", frame.start, f"{counter}.next"))
@@ -123,5 +123,5 @@ def close_loop(builder: Builder, loop: OpenLoop, end: str) -> None:
         frame.phis.append(
             f"  {name} = phi {kind} [ {first}, %{frame.entered_from} ], [ {following}, %{builder.block} ]"
         )
-    builder.branch(f"{counter}.done", done, loop.label)
+    builder.branch(f"{counter}.done", done, loop.label, note)
     builder.start(done)

@@ -192,7 +192,11 @@ class Statements:
         with _apart(state):
             body(counter)
         state.registers.leave_loop()
-        close_loop(state.builder, opened, end)
+        close_loop(state.builder, opened, end, self._loop_note(loop))
+
+    def _loop_note(self, _loop: For) -> str:
+        """Return the metadata of a loop's branch."""
+        return ""
 
     def _in_lanes(self, loop: For, width: int, is_expanded: bool) -> None:
         """Emit a loop as vectors of the machine's width, then narrower ones for the remainder."""

@@ -109,7 +109,8 @@ def _emit(function: PrimFunc, kernel: Kernel, name: str, isa: Isa, module: Modul
     contract = " contract" if function.attrs.get("contract") else ""
     state = new_function(KernelState(name, isa, Facts(alone), module, contract), None)
     head = [*_indices(state, kernel), *_global_buffers(state, kernel), *_shared_buffers(state, kernel, name)]
-    KernelStatements(state, Scalars(state)).emit(kernel.block_loop)
+    statements = KernelStatements(state, Scalars(state), threads=kernel.thread_loop.extent)
+    statements.emit(kernel.block_loop)
     state.builder.do("ret void")
     attributes = f'nounwind "nvvm.maxntid"="{kernel.thread_loop.extent}"'
     params = ", ".join(

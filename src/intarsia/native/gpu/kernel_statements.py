@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
+from intarsia.ir.loop_walk import Event, inner_scalars, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     AsyncCommit,
     AsyncCopy,
     AsyncWait,
     Barrier,
+    Buffer,
     For,
     ForKind,
+    KernelStatement,
     Load,
     MemoryScope,
     Mma,
     Statement,
+    Store,
 )
+from intarsia.ir.warp import WARP
 from intarsia.native.emission.affine_index import AffineIndex, scale
 from intarsia.native.emission.memory import address_of
 from intarsia.native.emission.statement import Statements
@@ -31,14 +37,28 @@ COPY: Final = "llvm.nvvm.cp.async"
 _STACK_ALIGNMENT: Final = 16
 _WIDEST_COPY: Final = 16
 """Size in bytes of copies that need not pass through the first-level cache."""
+_TILES: Final = (MemoryScope.SHARED, MemoryScope.THREAD)
 _SPACES: Final = {MemoryScope.GLOBAL: 1, MemoryScope.SHARED: 3}
 """Numbers of the address spaces of LLVM."""
+_MOST_FILLED: Final = 32
+"""Maximum number of elements of a tile that a thread fills in a loop which ptxas may unroll.
+
+ptxas 13.0 unrolls loops of 182 iterations, and loads what all of them read before it stores any of it: a
+thread that fills 44 elements has 255 registers and spills 472 bytes, and 57 without that.
+"""
+_ROLLED: Final = ("!0 = !{!0, !1}", '!1 = !{!"llvm.loop.unroll.disable"}')
+"""Metadata of loops that stay loops; they share it, as nothing else is said of them."""
 
 
+@dataclass(slots=True)
 class KernelStatements(Statements):
-    """Emits the statements of a thread; loops over blocks and threads have their counters already."""
+    """Emits the statements of a thread; loops over blocks and threads have their counters already.
 
-    __slots__ = ()
+    Attributes:
+        threads: Number of threads of a block.
+    """
+
+    threads: int = field(kw_only=True)
 
     def emit(self, statement: Statement) -> None:
         """Emit a statement with its nested statements."""
@@ -62,6 +82,18 @@ class KernelStatements(Statements):
                 self.emit(statement.body)
             case _:
                 Statements.emit(self, statement)
+
+    def _loop_note(self, loop: For) -> str:
+        """Return metadata that keeps ptxas from unrolling a loop where it would need too many registers.
+
+        Such are loops that fill much of a tile, and all loops of blocks with less than a warp: where threads
+        are few, ptxas takes all registers that there are.
+        """
+        is_rolled = self.threads < WARP or _filled_elements(loop) > _MOST_FILLED
+        if loop.count is not None or not is_rolled:
+            return ""
+        self.state.builder.module.metadata.update(dict.fromkeys(_ROLLED))
+        return ", !llvm.loop !0"
 
     def _barrier(self) -> None:
         self._call(BARRIER, "i32 0")
@@ -109,3 +141,27 @@ class KernelStatements(Statements):
             space = f"alloca [{size} x i8], align {_STACK_ALIGNMENT}"
             state.root.before.append(f"  {state.allocas[key]} = {space}")
         return state.allocas[key]
+
+
+def _filled_elements(loop: For) -> int:
+    """Return how many elements of tiles and arrays a loop stores that only copies; 0 if it computes."""
+    count = 0
+    extents: list[int] = []
+    for visit in walk(loop):
+        match visit.statement, visit.event:
+            case For(extent=extent), Event.ENTER:
+                extents.append(extent)
+            case For(), Event.LEAVE:
+                extents.pop()
+            case Store() as store, Event.ENTER:
+                if store.buffer.scope not in _TILES or store.buffer in _loaded(store):
+                    return 0
+                count += prod(extents)
+            case KernelStatement(), Event.ENTER:
+                return 0
+    return count
+
+
+def _loaded(store: Store) -> set[Buffer]:
+    parts = (part for root in scalars(store) for part in inner_scalars(root))
+    return {part.buffer for part in parts if isinstance(part, Load)}

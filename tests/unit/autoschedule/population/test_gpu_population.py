@@ -11,6 +11,7 @@ from tests.native_workloads import matmul
 
 from intarsia.autoschedule.cost_model import StaticGpuModel
 from intarsia.autoschedule.mutation import mutate
+from intarsia.autoschedule.mutation.mutate_thread_sizes import MutateThreadSizes
 from intarsia.autoschedule.policy import neighbours
 from intarsia.autoschedule.policy.gpu_policy import least_static_cost
 from intarsia.autoschedule.policy.policy_options import PolicyOptions
@@ -95,6 +96,22 @@ def test_a_program_that_needs_too_much_is_not_launched() -> None:
     for lengths, depth in (((1, 64, 1, 1), step), ((1, 8, 4, 2), (64, 8))):
         too_much = sizes.steps([lengths, lengths, depth, (4,), (4,)])
         assert not is_launchable(task, _replayed(task, too_much))
+
+
+def test_mutated_and_neighbouring_sizes_keep_the_limits_of_all_splits() -> None:
+    task, rng = gpu_task(matmul(25, 17, 29)), Random(3)
+    *_, sketch = generate_sketches(task)
+    sizes = ThreadSizes(sketch, task.hardware)
+    rest = ((1, 29), (4,), (2,))
+    assert sizes.allows(((1, 2, 16, 1), (2, 1, 1, 2), *rest))
+    assert not sizes.allows(((1, 2, 16, 1), (3, 1, 1, 2), *rest))  # 96 results of a thread
+    state = _replayed(task, sizes.steps(((1, 2, 16, 1), (2, 1, 1, 2), *rest)))
+    changed = [MutateThreadSizes().apply(task, state, rng, SpaceOptions()) for _ in range(40)]
+    for other in (*changed, *neighbours(task, state)):
+        if other is not None:
+            after = ThreadSizes(other, task.hardware)
+            assert after.allows(after.given)
+    assert any(other is not None for other in changed)
 
 
 def test_copies_are_at_most_16_bytes_wide() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.gpu_on_cpu.kernel_checks import Arrays, interpreted, on_this_cpu
 from tests.gpu_on_cpu.program_dags import dags_of, normal_numbers, relative_error
+from tests.gpu_on_cpu.ptxas_checks import assert_text_resources, needs_ptxas
 from tests.tir_checks import in_module
 from tests.unit.native.gpu.test_default_gpu_state import kernel_count, with_each_fault
 
@@ -15,8 +16,6 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.gpu.attention import with_attention
 from intarsia.native.gpu.default_gpu_state import gpu_kernels
 from intarsia.native.gpu.emit_kernels import emit_kernels
-from intarsia.native.gpu.generate_ptx import generate_ptx
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.native.lowering import lower_naive
 from intarsia.native.te import ExternOp
 from intarsia.support.errors import ExecutionError
@@ -143,12 +142,10 @@ def is_wrong(function: PrimFunc, inputs: Arrays, expected: Arrays) -> bool:
     return False
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+@needs_ptxas
 @pytest.mark.parametrize(
     ("dtype", "depth", "most"), [("float32", 64, 128), ("float32", 128, 128), ("float16", 128, 136)]
 )
 def test_the_kernel_spills_none(dtype: str, depth: int, most: int) -> None:
     kernels = emit_kernels(gpu_kernels(attention(512, 512, depth, depth, dtype)), "k", "sm_80")
-    (resources,) = assemble(generate_ptx(kernels.text, "sm_80"), "sm_80").kernels
-    assert resources.spilled_bytes == 0
-    assert resources.registers <= most
+    assert len(assert_text_resources(kernels.text, "sm_80", most)) == 1

@@ -15,6 +15,7 @@ from tests.gpu_on_cpu.fake_gpu import fake_context, fake_image
 from tests.gpu_on_cpu.fake_machine import machine_with_gpus
 from tests.gpu_on_cpu.kernel_checks import interpreted, on_this_cpu
 from tests.gpu_on_cpu.program_dags import dags_of
+from tests.gpu_on_cpu.ptxas_checks import assert_resources, needs_ptxas
 from tests.properties.test_quantised_graphs import programs
 from tests.tir_checks import in_module
 from tests.unit.native.gpu.test_default_gpu_state import kernel_count, with_each_fault
@@ -26,7 +27,6 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.gpu.default_gpu_state import gpu_kernels
 from intarsia.native.gpu.emit_kernels import emit_kernels
 from intarsia.native.gpu.generate_ptx import generate_ptx
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.native.graph.integer_steps import packed_channels
 from intarsia.native.te import placeholder
 from intarsia.native.te.operators.integer_sums import convolution_of_words
@@ -208,13 +208,11 @@ def test_drawn_quantised_programs_are_the_reference(model: onnx.ModelProto, seed
     check_program(model, np.random.default_rng(seed).integers(-40, 40, shape).astype(np.float32) / 4)
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+@needs_ptxas
 @pytest.mark.parametrize("model", ["sm_80", "sm_90a", "sm_120"])
 def test_ptxas_counts_few_registers_and_no_spills(model: str) -> None:
     x, w = drawn((64, 64), (28, 28), 3)
     dag = convolution(x, w, windows((28, 28), 3, 1, 1, 1), 3)
     ptx = generate_ptx(emit_kernels(gpu_kernels(dag), "k", model).text, model)
     assert "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32" in ptx
-    for kernel in assemble(ptx, model).kernels:
-        assert kernel.spilled_bytes == 0
-        assert kernel.registers <= 128
+    assert_resources(ptx, model, 128)

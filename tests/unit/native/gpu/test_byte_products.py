@@ -9,6 +9,7 @@ from tests.effort import examples
 from tests.gpu_on_cpu.cpu_kernels import Array
 from tests.gpu_on_cpu.kernel_checks import interpreted, on_this_cpu
 from tests.gpu_on_cpu.program_dags import dags_of
+from tests.gpu_on_cpu.ptxas_checks import assert_resources, needs_ptxas
 from tests.gpu_schedules import drawn_schedules
 
 import intarsia as ia
@@ -17,7 +18,6 @@ from intarsia.native.gpu.amdgpu_form import amdgpu_form
 from intarsia.native.gpu.default_gpu_state import gpu_kernels, lower_to_kernels
 from intarsia.native.gpu.emit_kernels import emit_kernels
 from intarsia.native.gpu.generate_ptx import generate_amdgpu, generate_ptx
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.native.lowering import lower_naive
 
 
@@ -93,7 +93,7 @@ def test_other_gpus_compute_them_without_the_instruction() -> None:
     assert all(f".amdhsa_kernel {launch.name}" in assembly for launch in kernels.launches)
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+@needs_ptxas
 @pytest.mark.parametrize(
     ("rows", "instruction", "most"),
     [(4, "dp4a.u32.s32", 80), (512, "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32", 128)],
@@ -102,6 +102,4 @@ def test_ptxas_counts_few_registers(rows: int, instruction: str, most: int) -> N
     text = emit_kernels(gpu_kernels(product_of_bytes(rows, 512, 512)), "k", "sm_80").text
     ptx = generate_ptx(text, "sm_80")
     assert instruction in ptx
-    (kernel,) = assemble(ptx, "sm_80").kernels
-    assert kernel.spilled_bytes == 0
-    assert kernel.registers <= most
+    assert len(assert_resources(ptx, "sm_80", most)) == 1

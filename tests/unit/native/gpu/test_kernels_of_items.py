@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.gpu_on_cpu.kernel_checks import assert_close, interpreted, on_this_cpu, whole_numbers
 from tests.gpu_on_cpu.program_dags import dags_of
+from tests.gpu_on_cpu.ptxas_checks import assert_text_resources, needs_ptxas
 from tests.tir_checks import in_module
 
 from intarsia.ir import PrimFunc
@@ -20,7 +21,7 @@ from intarsia.ir.prim_func import Block, For, IfThenElse, Statement
 from intarsia.ir.verify import verify
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.gpu.emit_kernels import emit_kernels
-from intarsia.native.gpu.generate_ptx import MODELS, generate_ptx
+from intarsia.native.gpu.generate_ptx import MODELS
 from intarsia.native.gpu.kernels_of_items import (
     ROWS_OF_TILE,
     KernelsOfItems,
@@ -28,7 +29,6 @@ from intarsia.native.gpu.kernels_of_items import (
     kernels_of_items,
     repeat_kernels,
 )
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.native.lowering import lower_naive
 from intarsia.native.tir import SplitAtBarriers
 from intarsia.native.tir.rewriting import with_kernels
@@ -55,9 +55,6 @@ PROGRAMS = {
     ),
 }
 TILED = {"chain", "product", "product of float16"}
-needs_ptxas = pytest.mark.skipif(
-    find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'"
-)
 
 
 def dag_of(name: str) -> ComputeDAG:
@@ -268,6 +265,5 @@ def test_the_number_of_threads_is_no_count() -> None:
 def test_kernels_need_few_registers_and_spill_none(name: str, model: str) -> None:
     dag = dag_of(name)
     kernels = emit_kernels(kernels_of_items(dag, carrying_of(dag)).function, "k", model)
-    resources = assemble(generate_ptx(kernels.text, model), model).kernels
+    resources = assert_text_resources(kernels.text, model, 96)
     assert {each.name for each in resources} == {launch.name for launch in kernels.launches}
-    assert all(each.spilled_bytes == 0 and each.registers <= 96 for each in resources)

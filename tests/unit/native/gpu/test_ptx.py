@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.gpu_on_cpu.kernel_checks import assert_close, on_this_cpu, whole_numbers
+from tests.gpu_on_cpu.ptxas_checks import assert_resources, assert_text_resources, needs_ptxas
+from tests.gpu_schedules import batched_product, check_schedule, gpu_task
 from tests.native_workloads import (
     Tensors,
     conv2d_nchw_bn_relu,
@@ -17,12 +19,15 @@ from tests.native_workloads import (
 from tests.tir_checks import parsed
 from tests.unit.ir.test_kernel_verify import HEAD, REVERSED_ROWS
 
+from intarsia.autoschedule.population import replay_program
+from intarsia.autoschedule.population.gpu import ThreadSizes, is_launchable
+from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.gpu import ptxas
 from intarsia.native.gpu.default_gpu_state import default_gpu_state, lower_to_kernels
 from intarsia.native.gpu.emit_kernels import EmittedKernels, emit_kernels
 from intarsia.native.gpu.generate_ptx import MODELS, generate_ptx
-from intarsia.native.gpu.kernel_list import DECLARED_SHARED_BYTES, MOST_SHARED_BYTES
+from intarsia.native.gpu.kernel_list import DECLARED_SHARED_BYTES, MOST_SHARED_BYTES, list_kernels
 from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.support.errors import CompileError, MissingToolchainError
 
@@ -35,9 +40,6 @@ REGISTERS: dict[str, tuple[Callable[[], Tensors], int]] = {
     "softmax": (lambda: softmax_nm(128, 1000), 64),
     "layer norm": (layer_norm, 64),
 }
-needs_ptxas = pytest.mark.skipif(
-    find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'"
-)
 
 
 def emitted(make: Callable[[], Tensors]) -> EmittedKernels:
@@ -52,11 +54,8 @@ def emitted(make: Callable[[], Tensors]) -> EmittedKernels:
 def test_kernels_need_few_registers_and_spill_none(name: str, model: str) -> None:
     make, most = REGISTERS[name]
     kernels = emitted(make)
-    resources = assemble(generate_ptx(kernels.text, model), model).kernels
+    resources = assert_text_resources(kernels.text, model, most)
     assert {each.name for each in resources} == {launch.name for launch in kernels.launches}
-    for each in resources:
-        assert each.spilled_bytes == 0
-        assert each.registers <= most
 
 
 @needs_ptxas
@@ -67,9 +66,7 @@ def test_a_product_with_tiles_in_turn_spills_none(tiles: int) -> None:
     assert [launch.shared_bytes for launch in kernels.launches] == [tiles * (64 * 20 + 16 * 64) * 4]
     ptx = generate_ptx(kernels.text, "sm_80")
     assert ("cp.async.cg.shared.global" in ptx) == (tiles > 1)
-    (resources,) = assemble(ptx, "sm_80").kernels
-    assert resources.spilled_bytes == 0
-    assert resources.registers <= 64
+    assert len(assert_resources(ptx, "sm_80", 64)) == 1
 
 
 def test_shared_and_global_memory_have_their_own_instructions() -> None:
@@ -154,9 +151,56 @@ def test_shared_memory_above_48_kb_is_asked_for_at_the_launch() -> None:
     ptx = generate_ptx(kernels.text, "sm_80")
     assert ".extern .shared" in ptx
     if find_ptxas() is not None:
-        (resources,) = assemble(ptx, "sm_80").kernels
-        assert resources.spilled_bytes == 0
+        assert len(assert_resources(ptx, "sm_80", 128)) == 1
     inputs = whole_numbers(dag)
     for is_descending in (False, True):
         results = on_this_cpu(function, inputs, is_descending=is_descending)
         assert_close(results, {"C": inputs["A"] @ inputs["B"]})
+
+
+def filling(threads: int, elements: int) -> str:
+    """A kernel whose threads fill shared memory in a loop of one element each, and add it up in another."""
+    fill = f"for k in {elements} {{ s[k, t] = x[0, k mod 8]; }}"
+    total = f"y[0, 0] = 0.0f32; for k in {elements} {{ y[0, 0] = y[0, 0] + s[k, t]; }}"
+    body = f"for thread t in {threads} {{ {fill} if t < 1 {{ {total} }} }}"
+    tile = f"alloc s: Buffer[({elements}, {threads}), float32, shared] {{ {body} }}"
+    return f"{HEAD} for block b in 1 {{ {tile} }} }}"
+
+
+@pytest.mark.parametrize(("threads", "elements", "loops"), [(64, 8, 0), (64, 32, 0), (64, 33, 1), (31, 8, 2)])
+def test_ptxas_keeps_loops_that_fill_much_and_those_of_few_threads(
+    threads: int, elements: int, loops: int
+) -> None:
+    text = emit_kernels(parsed(filling(threads, elements)), "k", "sm_80").text
+    assert text.count("!llvm.loop !0") == loops
+    assert generate_ptx(text, "sm_80").count('.pragma "nounroll"') == loops
+
+
+ONE_THREAD: dict[str, tuple[Tensors, tuple[tuple[int, ...], ...]]] = {
+    "products": (
+        batched_product((3,), 1, 11, 3, ending="relu"),
+        ((1, 1, 1, 2), (1, 1, 1, 1), (1, 1, 2, 8), (2, 1), (1,), (4,)),
+    ),
+    "convolution": (
+        conv2d_nchw_bn_relu(1, 7, 6, 6, 4, 3, 2, 1),
+        (
+            *((1, 1, 1, 1), (1, 1, 1, 4), (1, 1, 1, 4), (2, 1, 1, 2)),
+            *((1, 4), (2, 2), (1, 4), (1,), (2,)),
+        ),
+    ),
+}
+"""Computations, and lengths of a schedule with one thread for many results: both spilled registers."""
+
+
+@needs_ptxas
+@pytest.mark.parametrize("name", ONE_THREAD)
+def test_one_thread_that_fills_tiles_spills_none(name: str) -> None:
+    tensors, lengths = ONE_THREAD[name]
+    task = gpu_task(tensors)
+    *_, sketch = generate_sketches(task)
+    program = replay_program(task.dag, ThreadSizes(sketch, task.hardware).steps(lengths))
+    assert program is not None
+    assert is_launchable(task, program)
+    function = check_schedule(task, program)
+    assert [kernel.thread_loop.extent for kernel in list_kernels(function).kernels] == [1]
+    assert_text_resources(emit_kernels(function, "k", "sm_80").text, "sm_80", 96)

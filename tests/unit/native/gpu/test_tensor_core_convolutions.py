@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.gpu_on_cpu.kernel_checks import interpreted, on_this_cpu
 from tests.gpu_on_cpu.program_dags import dags_of, normal_numbers, relative_error
+from tests.gpu_on_cpu.ptxas_checks import assert_text_resources, needs_ptxas
 from tests.tir_checks import in_module
 from tests.unit.native.gpu.test_default_gpu_state import kernel_count, with_each_fault
 
@@ -13,8 +14,6 @@ from intarsia.ir.verify import verify
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.gpu.default_gpu_state import gpu_kernels
 from intarsia.native.gpu.emit_kernels import emit_kernels
-from intarsia.native.gpu.generate_ptx import generate_ptx
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.native.gpu.tensor_core_convolution import with_convolutions
 from intarsia.native.gpu.tensor_core_product import TILINGS
 from intarsia.native.lowering import lower_naive
@@ -99,10 +98,8 @@ def test_every_planted_missing_barrier_is_found() -> None:
             interpreted(candidate, inputs)
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+@needs_ptxas
 def test_the_kernel_spills_none() -> None:
     dag = convolution((64, 64), (56, 56), (3, 3), ", pads=[1, 1, 1, 1]")
     kernels = emit_kernels(gpu_kernels(dag), "k", "sm_80")
-    (resources,) = assemble(generate_ptx(kernels.text, "sm_80"), "sm_80").kernels
-    assert resources.spilled_bytes == 0
-    assert resources.registers <= 128
+    assert len(assert_text_resources(kernels.text, "sm_80", 128)) == 1

@@ -14,6 +14,7 @@ from tests.gpu_on_cpu.kernel_checks import (
     on_this_cpu,
     whole_numbers,
 )
+from tests.gpu_on_cpu.ptxas_checks import assert_resources, needs_ptxas
 from tests.native_workloads import Tensors, matmul
 from tests.tir_checks import in_module, lines_of
 from tests.unit.native.gpu.test_default_gpu_state import is_wrong, kernel_count, with_each_fault
@@ -26,7 +27,6 @@ from intarsia.native.gpu.default_gpu_state import default_gpu_state, gpu_kernels
 from intarsia.native.gpu.emit_kernels import emit_kernels
 from intarsia.native.gpu.generate_ptx import MODELS, generate_ptx
 from intarsia.native.gpu.kernel_list import list_kernels
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
 from intarsia.native.gpu.tensor_core_product import TILINGS, WarpTiling
 from intarsia.native.gpu.tensor_cores import with_tensor_cores
 from intarsia.native.graph.bfloat_steps import packed_pairs
@@ -269,7 +269,7 @@ def test_tiles_are_as_large_as_leaves_blocks_enough() -> None:
 REGISTERS = dict(zip(TILINGS, (128, 80, 64), strict=True))
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'")
+@needs_ptxas
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("dtype", [DType.BFLOAT16, DType.FLOAT16, DType.FLOAT32])
@@ -280,9 +280,7 @@ def test_kernels_need_few_registers_and_spill_none(tiling: WarpTiling, dtype: DT
     ptx = generate_ptx(kernels.text, model)
     assert ptx.count("mma.sync") == kernels.text.count("@llvm.nvvm.mma") - 1
     assert "cp.async.cg.shared.global" in ptx
-    (resources,) = assemble(ptx, model).kernels
-    assert resources.spilled_bytes == 0
-    assert resources.registers <= REGISTERS[tiling]
+    assert len(assert_resources(ptx, model, REGISTERS[tiling])) == 1
 
 
 def test_products_stand_in_no_guard() -> None:

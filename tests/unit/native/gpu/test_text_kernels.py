@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.gpu_on_cpu.kernel_checks import interpreted, on_this_cpu
+from tests.gpu_on_cpu.ptxas_checks import assert_text_resources, needs_ptxas
 from tests.sized_params import with_sized_params
 from tests.tir_checks import in_module
 
@@ -18,8 +19,7 @@ from intarsia.ir.verify import verify
 from intarsia.native.execution.item_kind import ItemKind
 from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.native.gpu.emit_kernels import emit_kernels
-from intarsia.native.gpu.generate_ptx import MODELS, generate_ptx
-from intarsia.native.gpu.ptxas import assemble, find_ptxas
+from intarsia.native.gpu.generate_ptx import MODELS
 from intarsia.native.gpu.text_kernels import text_kernel
 from intarsia.native.gpu.token_attention_kernel import token_attention_kernel
 from intarsia.native.sizes import TextLoops, TokenAttention
@@ -33,9 +33,6 @@ from intarsia.support.errors import IntarsiaError
 
 LENGTHS = (1, 7, 64, 67, 131)
 QUICK = 7
-needs_ptxas = pytest.mark.skipif(
-    find_ptxas() is None, reason="there is no ptxas: pip install 'intarsia[ptxas]'"
-)
 lengths = pytest.mark.parametrize(
     "length",
     [pytest.param(length, marks=() if length == QUICK else pytest.mark.slow) for length in LENGTHS],
@@ -232,6 +229,4 @@ def test_a_missing_barrier_is_found(number: int) -> None:
 @pytest.mark.parametrize("name", ATTENTION)
 def test_kernels_need_few_registers_and_spill_none(name: str, model: str) -> None:
     kernels = emit_kernels(token_attention_kernel(ATTENTION[name], model).function, "k", model)
-    (resources,) = assemble(generate_ptx(kernels.text, model), model).kernels
-    assert resources.spilled_bytes == 0
-    assert resources.registers <= 96
+    assert len(assert_text_resources(kernels.text, model, 96)) == 1

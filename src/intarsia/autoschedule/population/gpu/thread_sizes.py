@@ -80,6 +80,16 @@ class ThreadSizes:
                     yield (*lengths[: part - 1], size, *inner)
             left = None if left is None else -(-left // here)
 
+    def allows(self, chosen: Sequence[Lengths]) -> bool:
+        """Return whether all lengths keep the limits, which those of later splits may not after a change."""
+        pairs = list(zip(self.splits, chosen, strict=True))
+        return all(
+            split.annotations[part] is IteratorAnnotation.TENSORIZE
+            or lengths[part - 1] <= self._limit(split, part, lengths[part:], pairs[:position])
+            for position, (split, lengths) in enumerate(pairs)
+            for part in range(1, len(split.annotations))
+        )
+
     def steps(self, chosen: Sequence[Lengths]) -> list[TransformStep]:
         """Return the history with chosen lengths."""
         steps = list(self.state.transform_steps)
