@@ -219,8 +219,11 @@ def report(model: str, path: Path, arguments: argparse.Namespace) -> None:
         first = contenders[_ARTIFACT].first_calls[sizes.index(size)]
         print(f"{size:5}  {artifact * 1e3:7.3f} ms  {first * 1e3:7.3f} ms  " + "  ".join(ratios), flush=True)
     engines = [name for name in able if not name.startswith("native")]
-    better = [min(times[name] for name in engines) / times[_ARTIFACT] for times in rows.values()]
-    print(f"better engine: {statistics.geometric_mean(better):.3f} on average, {min(better):.3f} at least")
+    if engines:
+        better = [min(times[name] for name in engines) / times[_ARTIFACT] for times in rows.values()]
+        print(
+            f"better engine: {statistics.geometric_mean(better):.3f} on average, {min(better):.3f} at least"
+        )
     if _STATIC in able:
         static = [times[_STATIC] / times[_ARTIFACT] for times in rows.values()]
         mean = statistics.geometric_mean(static)

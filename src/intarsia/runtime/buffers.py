@@ -16,6 +16,7 @@ from intarsia.runtime.tensor_info import static_shape
 from intarsia.support.aligned_memory import ALIGNMENT, allocate_aligned
 from intarsia.support.arena import Lifetime, plan_arena_by_time
 from intarsia.support.errors import ExecutionError
+from intarsia.support.result_memory import ResultMemory
 
 ShapeAndDType: TypeAlias = "tuple[tuple[int, ...], np.dtype[Any]]"
 
@@ -71,14 +72,19 @@ def allocate(block: PlanBlock, steps: Sequence[RunKernel], types: Sequence[Tenso
     return Buffers(arena, lasting, fresh)
 
 
-def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Allocate uninitialised memory for a result.
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any], memory: ResultMemory | None = None) -> Array:
+    """Return uninitialised memory for a result.
+
+    Args:
+        shape: Shape of the result.
+        dtype: Element type of the result.
+        memory: Memory that results of earlier calls had; None for new memory.
 
     Raises:
         ExecutionError: There is not enough memory.
     """
     try:
-        return np.empty(shape, dtype)
+        return np.empty(shape, dtype) if memory is None else memory.array(shape, dtype)
     except (MemoryError, ValueError) as error:  # a ValueError where no machine could address it
         raise no_memory("results", math.prod(shape) * dtype.itemsize) from error
 

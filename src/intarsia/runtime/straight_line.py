@@ -14,6 +14,7 @@ from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned, shares_memory
 from intarsia.runtime.plan import ExecutionPlan, RunKernel
+from intarsia.support.result_memory import ResultMemory
 
 _Positions: TypeAlias = list[tuple[list[Any], int]]
 """Positions of a slot's value in the prepared argument lists."""
@@ -58,7 +59,9 @@ class StraightLine:
         self._lasting: dict[int, Value] = dict(lasting)
         self._param_slots = block.params
         self._params = [self._positions.get(slot, []) for slot in block.params]
-        self._fresh = [(self._positions[slot], *form) for slot, form in self._buffers.fresh.items()]
+        self._fresh = [
+            (self._positions[slot], *form, ResultMemory()) for slot, form in self._buffers.fresh.items()
+        ]
         unknown = [slot for _, _, _, outputs in self._steps for _, slot in outputs]
         changing = [*block.params, *self._buffers.fresh, *unknown]
         self._changing = [position for slot in changing for position in self._positions.get(slot, [])]
@@ -72,8 +75,8 @@ class StraightLine:
     def run(self, inputs: Sequence[Value]) -> list[Value]:
         """Run the program and return its results; they belong to the caller."""
         try:
-            for positions, shape, dtype in self._fresh:
-                buffer = new_array(shape, dtype)
+            for positions, shape, dtype, memory in self._fresh:
+                buffer = new_array(shape, dtype, memory)
                 for target, index in positions:
                     target[index] = buffer
             self._run_steps(inputs)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,12 @@ class ResultMemory:
                 memory = GrowingMemory()
                 memory.grow(ahead // _BLOCKS)
                 self._free.append(memory)
+
+    def maker(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
+        """Return a function that does what `array` does for one shape."""
+        if math.prod(shape) * dtype.itemsize < _SMALLEST:
+            return partial(np.empty, shape, dtype)
+        return partial(self.array, shape, dtype)
 
     def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         """Return an uninitialised array, whose memory is used again after its last reference.

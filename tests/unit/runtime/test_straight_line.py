@@ -10,6 +10,7 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.plan import ExecutionPlan, RunKernel, TensorInfo
 from intarsia.runtime.plan_check import plan_complaint
+from intarsia.support.array_address import array_address
 
 NAMES = ("add", "double", "view", "same", "increment")
 SIZE = 20
@@ -106,3 +107,20 @@ def test_empty_and_scalar_values_have_buffers_too() -> None:
             plan_of([RunKernel(0, (0,), (1,)), RunKernel(0, (1,), (2,))], [a], [2], [a] * 3), [fake("double")]
         )
         assert exe(np.ones(shape, np.float32)).shape == shape
+
+
+def test_large_results_that_are_gone_give_their_memory_to_later_ones() -> None:
+    a = f32("a", 1 << 18)
+    kernel = fake("double")
+    exe = Executable(plan_of([RunKernel(0, (0,), (1,))], [a], [1], [a] * 2), [kernel])
+    kept = exe(np.ones(1 << 18, np.float32))
+    addresses = set()
+    for number in range(6):
+        result = exe(np.full(1 << 18, number, np.float32))
+        assert not np.shares_memory(result, kept)
+        np.testing.assert_array_equal(result, np.full(1 << 18, 2 * number))
+        addresses.add(array_address(result))
+        kernel.given.clear()
+        del result
+    np.testing.assert_array_equal(kept, np.full(1 << 18, 2))
+    assert len(addresses) == 1

@@ -59,6 +59,19 @@ def test_memory_ahead_is_for_two_results() -> None:
     assert not memory._free
 
 
+@pytest.mark.parametrize("count", [3, _MIB])
+def test_makers_allocate_as_array_does(count: int) -> None:
+    memory = ResultMemory()
+    new = memory.maker((2, count), _FLOAT)
+    first, second = new(), new()
+    assert (first.shape, first.dtype) == ((2, count), _FLOAT)
+    assert not np.shares_memory(first, second)
+    address = array_address(first)
+    del first
+    if count == _MIB:
+        assert array_address(new()) == address
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_results_that_are_alive_never_share_memory(seed: int) -> None:
     draw = random.Random(seed)

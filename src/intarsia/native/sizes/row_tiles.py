@@ -70,10 +70,10 @@ def row_tiles(dag: ComputeDAG, carrying: Collection[str], isa: Isa, threads: int
     plans = gemm_plans(task)
     if not plans or not all(plan.form.right_is_packed and plan.form.row == 0 for plan in plans):
         return None
-    tiles = {plan.form.op.name: _tile(plan, task) for plan in plans}
+    tiles = {plan.form.op.name: _tile(plan, task, threads if len(plans) == 1 else 1) for plan in plans}
     most = min(tile.rows for tile in tiles.values())
     height = min([most, *(_height(plan, task) for plan in plans if most > _MOST_ROWS)])
-    across = min(-(-plan.form.columns // tiles[plan.form.op.name].columns) for plan in plans)
+    across = min(_across(plan.form, tiles[plan.form.op.name]) for plan in plans)
     pays_off = task.is_parallel(work_of(usual.ops) * height // _USUAL_ROWS)  # for one tile of rows
     shared = threads if pays_off and across >= threads * PIECES and len(plans) == 1 else 1
     schedules: list[ScheduledDag] = []
@@ -87,12 +87,30 @@ def row_tiles(dag: ComputeDAG, carrying: Collection[str], isa: Isa, threads: int
     return RowTiles(tuple(schedules), height, shared)
 
 
-def _tile(plan: GemmPlan, task: ScheduleTask) -> GemmTile:
-    form = plan.form
-    sizes = form.rows, form.columns, task.lanes(form.op), task.accumulators_of(form.op)
+def _tile(plan: GemmPlan, task: ScheduleTask, shared: int) -> GemmTile:
+    """Return the tile of many rows.
+
+    Where threads share the columns, it takes the least time for the share of one: 512 columns for 2 threads
+    are 8 panels of 64, not 11 of 48.
+    """
+    form, lanes = plan.form, task.lanes(plan.form.op)
+    share = -(-form.columns // (lanes * shared)) * lanes
+    tile = _tile_of_columns(plan, task, min(share, form.columns))
+    if shared == 1 or _across(form, tile) >= shared * PIECES:
+        return tile
+    return _tile_of_columns(plan, task, form.columns)
+
+
+def _tile_of_columns(plan: GemmPlan, task: ScheduleTask, columns: int) -> GemmTile:
+    sizes = plan.form.rows, columns, task.lanes(plan.form.op), task.accumulators_of(plan.form.op)
     is_far = right_is_far(plan.form, task, plan.threads)
     most_rows = _MOST_ROWS_FAR if is_far else _MOST_ROWS
     return gemm_tile(*sizes, is_far=is_far, most_rows=most_rows, costs=task.costs)
+
+
+def _across(form: GemmForm, tile: GemmTile) -> int:
+    """Return the number of panels of the right matrix."""
+    return -(-form.columns // tile.columns)
 
 
 def _height(plan: GemmPlan, task: ScheduleTask) -> int:
@@ -115,8 +133,9 @@ def _scheduled(
 
 
 def _plan(usual: GemmPlan, form: GemmForm, tile: GemmTile, threads: int) -> GemmPlan:
-    across = -(-form.columns // tile.columns)
-    width = across if threads == 1 else max(1, across // (threads * PIECES))
+    # Threads share single panels: the runtime makes even pieces of them, where blocks of 196 of 1571 panels
+    # were 9 pieces for 2 threads.
+    width = _across(form, tile) if threads == 1 else 1
     return replace(
         usual,
         form=form,

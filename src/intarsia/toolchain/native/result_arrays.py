@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from intarsia.runtime.kernel import Array
 from intarsia.support.result_memory import ResultMemory
 from intarsia.toolchain.native.region import RegionPort
+
+ResultMaker: TypeAlias = Callable[[], Array]
+"""Function that returns a new array for a result; a MemoryError if there is not so much memory."""
 
 
 class ResultArrays:
@@ -19,17 +23,24 @@ class ResultArrays:
     def __init__(self, ahead: Sequence[int]) -> None:
         self._memories = tuple(map(ResultMemory, ahead))
 
-    def given_or_new(self, outputs: Sequence[Array | None], ports: Sequence[RegionPort]) -> list[Array]:
-        """Return the caller's arrays, and new ones where there is none.
+    def makers(self, ports: Sequence[RegionPort]) -> tuple[ResultMaker, ...]:
+        """Return a function for each result that allocates it.
 
         Args:
-            outputs: Array of each result; None for a new one.
             ports: Shape and type of each result.
-
-        Raises:
-            MemoryError: There is not so much memory.
         """
-        return [
-            memory.array(port.shape, port.dtype) if given is None else given
-            for given, port, memory in zip(outputs, ports, self._memories, strict=True)
-        ]
+        pairs = zip(ports, self._memories, strict=True)
+        return tuple(memory.maker(port.shape, port.dtype) for port, memory in pairs)
+
+
+def given_or_new(outputs: Sequence[Array | None], makers: Sequence[ResultMaker]) -> list[Array]:
+    """Return the caller's arrays, and new ones where there is none.
+
+    Args:
+        outputs: Array of each result; None for a new one.
+        makers: Functions that allocate each result.
+
+    Raises:
+        MemoryError: There is not so much memory.
+    """
+    return [new() if given is None else given for given, new in zip(outputs, makers, strict=True)]

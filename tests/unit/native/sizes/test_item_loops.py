@@ -16,6 +16,8 @@ from tests.properties.random_kernels import kernels
 from tests.tir_checks import assert_same_bits, random_arrays, results
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
+from intarsia.ir.loop_walk import Event, walk
+from intarsia.ir.prim_func import For, ForKind
 from intarsia.ir.verify import verify
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
@@ -166,6 +168,21 @@ def test_tiles_of_a_matrix_beyond_the_second_level_cache_are_higher() -> None:
         assert tiles is not None
         heights.append(len(tiles.schedules))
     assert heights[0] < heights[1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "threads"), [(512, 2), (768, 2), (768, 4), (1280, 2), (2048, 4), (50257, 2), (50257, 4)]
+)
+def test_threads_share_columns_evenly(columns: int, threads: int) -> None:
+    isa = replace(CPUS["znver4"], machine=family_model("znver4"))
+    tiles = row_tiles(product(1, 512, columns), {"x"}, isa, threads)
+    assert tiles is not None
+    assert tiles.threads == threads
+    function = tiles.schedules[0].lowered(isa.caches, isa.vector_bytes)
+    loops = [visit.statement for visit in walk(function.body) if visit.event is Event.ENTER]
+    (pieces,) = [loop.extent for loop in loops if isinstance(loop, For) and loop.kind is ForKind.PARALLEL]
+    of_thread = -(-pieces // threads) * -(-columns // pieces)
+    assert of_thread * threads <= 1.1 * columns
 
 
 @pytest.mark.parametrize("second", [1 << 20, 1 << 11])

@@ -28,7 +28,7 @@ from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import Argument, ArgumentKind
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
-from intarsia.toolchain.native.result_arrays import ResultArrays
+from intarsia.toolchain.native.result_arrays import ResultArrays, ResultMaker, given_or_new
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls, NativeProfiler
@@ -74,6 +74,8 @@ class ItemKernel:
         self._results = ResultArrays(_results_ahead(region))
         self._frames: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
         self._kernels: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
+        self._last_shapes: list[tuple[int, ...] | None] = [None]
+        self._last_sizes: tuple[int, ...] = ()
         process_driver(region.region.driver)
         self._calls: _ItemTable | None = _ItemTable(region, self._functions)
 
@@ -125,8 +127,8 @@ class ItemKernel:
         Raises:
             ExecutionError: An array does not fit, or two have different numbers of items.
         """
-        kernel = self._prepared(self._sizes(inputs))
-        return kernel.run(inputs, self._results.given_or_new(outputs, kernel.results))
+        sized = self._prepared(self._sizes(inputs))
+        return sized.kernel.run(inputs, given_or_new(outputs, sized.new_results))
 
     def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
         """As `BindableKernel.bind`.
@@ -164,14 +166,13 @@ class ItemKernel:
         run: Callable[[tuple[int, ...]], RunKernel],
     ) -> list[Value]:
         sizes = self._sizes(inputs)
-        results = self._results.given_or_new(outputs, self._prepared(sizes).results)
-        return run(sizes)(inputs, results)
+        return run(sizes)(inputs, given_or_new(outputs, self._prepared(sizes).new_results))
 
-    def _prepared(self, sizes: tuple[int, ...]) -> NativeKernel:
+    def _prepared(self, sizes: tuple[int, ...]) -> _SizedKernel:
         """Return the kernel for given sizes, which its code reads."""
         sized = self._kernel(sizes)
         sized.prepare()
-        return sized.kernel
+        return sized
 
     def _kernel(self, sizes: tuple[int, ...]) -> _SizedKernel:
         """Return the kernel for given sizes, which is made when they are met first."""
@@ -183,7 +184,8 @@ class ItemKernel:
         whole.check_sizes(sizes)
         frame = self._frame(whole, sizes)
         kernel = frame.kernel.of_region(whole.of_sizes(sizes))
-        sized = self._kernels[sizes] = _SizedKernel(kernel, frame.numbers, whole.counts(sizes))
+        makers = self._results.makers(kernel.results)
+        sized = self._kernels[sizes] = _SizedKernel(kernel, frame.numbers, whole.counts(sizes), makers)
         if len(self._kernels) > _MOST_SIZES:
             self._kernels.popitem(last=False)
         return sized
@@ -205,12 +207,12 @@ class ItemKernel:
         if any((grow_arena(self._arena, wanted), grow_arena(self._long_arena, wanted_long))):
             self._kernels.clear()  # their tables refer to the memory before
             self._frames.clear()
-        numbers = tuple(np.full((), count, np.int64) for count in counts)
+        numbers = _Numbers(counts)
         most = wanted // whole.long_begin if whole.long_begin else 0
         assert self._calls is not None
-        table = self._calls.at(numbers, most, self._arena.array, room, self._long_arena.array)
+        table = self._calls.at(numbers.arrays, most, self._arena.array, room, self._long_arena.array)
         kernel = NativeKernel(self.source, whole.region, self._describe, pool=self._pool, table=table)
-        frame = self._frames[key] = _SizedKernel(kernel, numbers, counts)
+        frame = self._frames[key] = _SizedKernel(kernel, numbers, counts, ())
         if len(self._frames) > _MOST_SIZES:
             self._frames.popitem(last=False)
         return frame
@@ -222,7 +224,10 @@ class ItemKernel:
             ExecutionError: They have different ones.
         """
         shapes = [value.shape if isinstance(value, np.ndarray) else None for value in inputs]
-        return self._open_region().sizes_of(shapes)
+        if shapes != self._last_shapes:  # most calls have the shapes of the call before
+            self._last_sizes = self._open_region().sizes_of(shapes)
+            self._last_shapes = shapes
+        return self._last_sizes
 
     def _open_region(self) -> ItemRegion:
         if self._region is None:
@@ -250,16 +255,39 @@ class _SizedKernel:
         kernel: The kernel.
         numbers: Memory of the number of items of each kind.
         counts: These numbers for its sizes.
+        new_results: Functions that allocate each result.
     """
 
     kernel: NativeKernel
-    numbers: Sequence[Array]
-    counts: Sequence[int]
+    numbers: _Numbers
+    counts: tuple[int, ...]
+    new_results: Sequence[ResultMaker]
 
     def prepare(self) -> None:
         """Write the numbers that the kernel reads."""
-        for number, count in zip(self.numbers, self.counts, strict=True):
-            number[()] = count
+        if self.numbers.counts != self.counts:
+            self.numbers.write(self.counts)
+
+
+class _Numbers:
+    """Memory of the number of items of each kind, which code reads.
+
+    Attributes:
+        arrays: The memory.
+        counts: The numbers that are there.
+    """
+
+    __slots__ = ("arrays", "counts")
+
+    def __init__(self, counts: tuple[int, ...]) -> None:
+        self.arrays = tuple(np.full((), count, np.int64) for count in counts)
+        self.counts = counts
+
+    def write(self, counts: tuple[int, ...]) -> None:
+        """Replace the numbers."""
+        for array, count in zip(self.arrays, counts, strict=True):
+            array[()] = count
+        self.counts = counts
 
 
 def _bytes_ahead(whole: ItemRegion, of_item: int) -> int:

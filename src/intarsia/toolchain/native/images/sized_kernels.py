@@ -14,7 +14,7 @@ from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, 
 from intarsia.toolchain.native.foreign_kernel import named_architecture
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.region import NativeRegion
-from intarsia.toolchain.native.result_arrays import ResultArrays
+from intarsia.toolchain.native.result_arrays import ResultArrays, given_or_new
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import NativeProfiler
@@ -49,7 +49,7 @@ class SizedKernels(ABC):
             ExecutionError: An array does not fit, or the kernels do not run these sizes.
         """
         kernel = self._kernel(self._sizes(inputs))
-        return kernel.run(inputs, self._results.given_or_new(outputs, kernel.results))
+        return kernel.run(inputs, given_or_new(outputs, self._results.makers(kernel.results)))
 
     def bind(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> Callable[[], None] | None:
         """As `BindableKernel.bind`.
@@ -111,7 +111,8 @@ class SizedKernels(ABC):
         run: Callable[[tuple[int, ...]], RunKernel],
     ) -> list[Value]:
         sizes = self._sizes(inputs)
-        return run(sizes)(inputs, self._results.given_or_new(outputs, self._kernel(sizes).results))
+        makers = self._results.makers(self._kernel(sizes).results)
+        return run(sizes)(inputs, given_or_new(outputs, makers))
 
 
 class _Profilers(dict[tuple[int, ...], "NativeProfiler"]):
