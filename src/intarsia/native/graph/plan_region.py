@@ -34,6 +34,7 @@ from intarsia.native.graph.shared_rows import with_shared_rows
 from intarsia.native.graph.step_kind import step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
+from intarsia.native.graph.wide_halves import with_wide_halves
 from intarsia.native.machine.isa import Isa
 from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
 from intarsia.support.arena import plan_arena_by_size
@@ -104,7 +105,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
     forms = ByteForms(lanes, isa.has_int8_dot, chosen.has_channel_words)
     integers = with_integer_steps(blocks, forms, of_bytes)
-    line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
+    wide = with_wide_halves(integers)
+    line = with_bfloat_steps(wide, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
     sequence = _empty_sequence(line, isa, chosen, alignment, costs)
     rule_groups = _add_groups(sequence, line, chosen)
     results = sequence.plain_results(line.results)
