@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,13 +148,19 @@ def test_an_operator_that_decides_reads_rounded_numbers() -> None:
     np.testing.assert_array_equal(found, 1024)
 
 
-@pytest.mark.parametrize(("rows", "is_wide"), [(8, False), (9, True)])
-def test_products_of_few_rows_read_half_of_the_bytes(rows: int, is_wide: bool) -> None:
+@pytest.mark.parametrize(("rows", "cache", "is_wide"), [(2, 1, False), (9, 1, True), (2, 64, True)])
+def test_products_of_few_rows_read_half_of_the_bytes(rows: int, cache: int, is_wide: bool) -> None:
+    """But for weights that the last-level cache holds."""
     x = Var("x", checked_type=TensorType((rows, 64), DType.FLOAT16))
-    weight = _weight(64, 48)
-    plan = _planned(call("MatMul", x, _halves(weight)), (rows, 64), x=x)
+    weight, isa = _weight(64, 48), SETS["host"]
+    caches = replace(isa.caches, third=cache * 1024)
+    small = replace(isa, machine=replace(isa.machine, caches=caches))
+    function = IRModule({GlobalVar("main"): Function((x,), call("MatMul", x, _halves(weight)))})["main"]
+    assert isinstance(function, Function)
+    plan = plan_region(function, small)
     types = {array.dtype for kernel in plan.kernels for array in kernel.constants.values()}
-    assert types == {np.dtype(np.float32 if is_wide else np.float16)}
+    is_narrow = not is_wide and small.vector_bytes > 16
+    assert types == {np.dtype(np.float16 if is_narrow else np.float32)}
     given = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float16)
     (found,) = run_plan(plan, [given], SETS["host"])
     _check(found, given.astype(np.float64) @ weight.astype(np.float64))
