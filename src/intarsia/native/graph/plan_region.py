@@ -65,6 +65,7 @@ class PlanOptions:
         in_place: Whether Concat and Slice are computed in place where possible, without a kernel.
         narrows: Whether convolutions and products of float32 multiply bfloat16 numbers.
         has_channel_words: Whether convolutions of bytes on plain tensors are summed by words of channels.
+        widens_halves: Whether convolutions and products of float16 are computed in float32.
     """
 
     blocked: bool = True
@@ -78,6 +79,7 @@ class PlanOptions:
     in_place: bool = True
     narrows: bool = False
     has_channel_words: bool = False
+    widens_halves: bool = True
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -106,7 +108,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
     forms = ByteForms(lanes, isa.has_int8_dot, chosen.has_channel_words)
     integers = with_integer_steps(blocks, forms, of_bytes)
-    wide = with_wide_halves(integers, few_rows(isa, stored))
+    wide = with_wide_halves(integers, few_rows(isa, stored)) if chosen.widens_halves else integers
     line = with_bfloat_steps(wide, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
     sequence = _empty_sequence(line, isa, chosen, alignment, costs)
     rule_groups = _add_groups(sequence, line, chosen)
