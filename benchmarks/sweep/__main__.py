@@ -8,7 +8,7 @@ Winograd's algorithm may exceed it. With `--cpu` native and OpenVINO use the ins
 ONNX Runtime cannot be limited.
 
 Usage: python -m benchmarks.sweep [--seed N | --seeds N [N ...]] [--layers N] [--blocks N] [--threads N]
-       [--cpu NAME]
+       [--cpu NAME] [--element float16]
        [--families NAME [NAME ...]] [--case TEXT] [--record FILE] [--json FILE] [--list]
 """
 
@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.records import Records
 from benchmarks.sweep.case import Case
-from benchmarks.sweep.contest import CONTENDERS, Contender, Turns, measure_layer, measure_roofline
+from benchmarks.sweep.contest import CONTENDERS, TOLERANCE, Contender, Turns, measure_layer, measure_roofline
 from benchmarks.sweep.families import FAMILIES, draw_layers
 from benchmarks.sweep.summary import cause_of, describe, summarise_group
 
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument(
         "--cpu", default="", choices=("haswell", "znver3"), help="limit native and oneDNN to its code"
     )
+    parser.add_argument("--element", default="float32", choices=TOLERANCE, help="type of all floats")
     parser.add_argument("--families", nargs="+", choices=FAMILIES, help="only drawn layers of these families")
     parser.add_argument("--case", action="append", help="measure this layer, as printed, and draw none")
     parser.add_argument("--record", type=Path, help="file of measured layers: an interrupted run resumes")
@@ -84,9 +85,8 @@ def main() -> None:
     if options.list:
         print("\n".join(case.text for case in cases))
         return
-    records = measure_cases(
-        cases, Turns(options.rounds, options.seconds, options.threads, options.cpu), options.record
-    )
+    turns = Turns(options.rounds, options.seconds, options.threads, options.cpu, options.element)
+    records = measure_cases(cases, turns, options.record)
     print(describe(records))
     if options.json:
         summary = asdict(summarise_group("all", records))

@@ -29,6 +29,7 @@ import onnx
 from benchmarks.sweep.case import Case
 from benchmarks.sweep.contender import DEFAULT, LATENCY, PLAIN_LAYOUT
 from benchmarks.sweep.families import properties_of, write_layer
+from benchmarks.sweep.half_layers import HALF, arrays_in_half, model_in_half
 
 from intarsia.native.roofline import Roofline
 
@@ -44,8 +45,8 @@ CONTENDERS: Final = (
     ("openvino", LATENCY),
 )
 """Toolchains and their settings."""
-TOLERANCE: Final = 1e-4
-"""Largest difference between results, relative to the largest element of the engine's."""
+TOLERANCE: Final = {"float32": 1e-4, HALF: 4e-3}
+"""Largest difference between results, relative to the largest element of the engine's, by element type."""
 _ISA_OF_CPU: Final = {"haswell": "AVX2", "znver3": "AVX2"}
 """oneDNN's name of the instruction set of a CPU."""
 _TRIALS: Final = 2
@@ -76,12 +77,14 @@ class Turns:
         seconds: Seconds of a turn.
         threads: Number of threads of each contender.
         cpu: Name of the CPU whose instructions are used where they can be limited; "" for all of this one.
+        element: Type of the floats of drawn layers.
     """
 
     rounds: int
     seconds: float
     threads: int
     cpu: str = ""
+    element: str = "float32"
 
 
 class Contender:
@@ -221,14 +224,16 @@ def measure_layer(
     """
     layer = write_layer(case)
     model, inputs = folder / "layer.onnx", folder / "inputs.npz"
-    onnx.save(layer.model(), model)
-    arrays: dict[str, Any] = layer.arrays()
+    is_half = turns.element == HALF
+    onnx.save(model_in_half(layer.model()) if is_half else layer.model(), model)
+    arrays: dict[str, Any] = arrays_in_half(layer.arrays()) if is_half else layer.arrays()
     np.savez(inputs, **arrays)
     record: dict[str, Any] = {
         "case": case.text,
         "family": case.family,
         "properties": properties_of(case),
-        "bound": roofline.bound(layer.operations, layer.bytes),
+        "bound": roofline.bound(layer.operations, layer.bytes // 2 if is_half else layer.bytes),
+        "tolerance": TOLERANCE[turns.element],
     }
     record |= measure_model(model, inputs, contenders, turns, folder)
     return record | {"of_bound": share_of_bound(record["least"].get(NATIVE, math.inf), record["bound"])}

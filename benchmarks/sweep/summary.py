@@ -54,7 +54,9 @@ def is_refused(record: Record) -> bool:
 
 def is_wrong(record: Record) -> bool:
     """Whether native's results differ from the engine's."""
-    return record["error"] is not None and not record["error"] <= TOLERANCE
+    return record["error"] is not None and not record["error"] <= record.get(
+        "tolerance", TOLERANCE["float32"]
+    )
 
 
 def summarise_group(name: str, records: Sequence[Record]) -> Group:

@@ -11,6 +11,9 @@ from intarsia.native.machine.isa import Isa
 
 _BFLOATS_OF: Final = {16: "llvm.x86.avx512bf16.cvtneps2bf16.512", 8: "llvm.x86.avx512bf16.cvtneps2bf16.256"}
 
+_HALF_OF: Final = "half of"
+"""Notes of the builder on float32 that were widened: the half of each."""
+
 
 def rounded(builder: Builder, text: str, dtype: DType, lanes: int, has_f16c: bool) -> str:
     """Round a float32 to nearest even in float16 or bfloat16, and return it as float32."""
@@ -88,7 +91,13 @@ def from_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
 
 
 def half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
-    """Return the half of a float32; without instructions for it, the i16 of that half."""
+    """Return the half of a float32; without instructions for it, the i16 of that half.
+
+    What was widened from a half is that half: elements that are only moved are not converted.
+    """
+    given = builder.noted((_HALF_OF, text))
+    if given is not None:
+        return str(given)
     if has_f16c:
         return builder.pure(f"fptrunc {vector_type('float', lanes)} {text} to {vector_type('half', lanes)}")
     return _half_by_integers(builder, text, lanes)
@@ -97,8 +106,12 @@ def half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
 def from_half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
     """Return the float32 of a result of `half_bits`."""
     if has_f16c:
-        return builder.pure(f"fpext {vector_type('half', lanes)} {text} to {vector_type('float', lanes)}")
-    return _float_by_integers(builder, text, lanes)
+        wide = builder.pure(f"fpext {vector_type('half', lanes)} {text} to {vector_type('float', lanes)}")
+    else:
+        wide = _float_by_integers(builder, text, lanes)
+    if builder.noted((_HALF_OF, wide)) is None:
+        builder.note((_HALF_OF, wide), text)
+    return wide
 
 
 def _half_by_integers(builder: Builder, text: str, lanes: int) -> str:

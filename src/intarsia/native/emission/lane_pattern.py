@@ -23,7 +23,7 @@ from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.types import shuffle_mask, stored_bytes
 from intarsia.native.machine.shuffled_vectors import most_shuffled_vectors
 
-_ELEMENT_BYTES: Final = 4
+_ELEMENT_BYTES: Final = (2, 4)
 """Size of elements of which shuffles take any lane of two vectors, in bytes."""
 _FEWEST_LANES: Final = 4
 
@@ -93,7 +93,7 @@ def lane_pattern(
         shared: Function that evaluates an index that all lanes share.
     """
     lanes, env = state.lanes, state.env
-    if lanes < _FEWEST_LANES or stored_bytes(access.buffer.dtype) != _ELEMENT_BYTES:
+    if lanes < _FEWEST_LANES or stored_bytes(access.buffer.dtype) not in _ELEMENT_BYTES:
         return None
     total = LaneNumbers({}, (0,) * lanes)
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):

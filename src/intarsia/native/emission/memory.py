@@ -41,6 +41,12 @@ def element_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
     return stored_type(dtype, lanes)
 
 
+def _masked_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
+    """Return the LLVM type for masked loads and stores: x86 masks words, and LLVM no float16 numbers."""
+    is_word = dtype is DType.FLOAT16 and state.kernel.isa.architecture == "x86_64"
+    return vector_type("i16", lanes) if is_word else element_type(state, dtype, lanes)
+
+
 def load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> Value:
     """Load the element of each lane at an offset in elements."""
     if memory.private_lanes:
@@ -206,17 +212,17 @@ def _masked_load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -
 def load_masked_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, mask: str) -> str:
     """Return a vector of contiguous elements, of which only those of a constant or computed mask are read."""
     builder, lanes = state.builder, state.lanes
-    kind = element_type(state, memory.dtype, lanes)
+    kind, loaded = element_type(state, memory.dtype, lanes), _masked_type(state, memory.dtype, lanes)
     address, align = address_of(state, memory, flat)
-    name = f"llvm.masked.load.{overload(element_type(state, memory.dtype), lanes)}.p0"
+    name = f"llvm.masked.load.{overload(_masked_type(state, memory.dtype), lanes)}.p0"
     # LLVM ends the process for PTX of a masked load with other elements than undefined ones.
     is_for_gpu = state.kernel.isa.architecture == "nvptx64"
     others = "poison" if is_for_gpu else "zeroinitializer"
-    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {kind} {others}"
-    builder.declare(kind, name, args)
-    text = builder.read(f"call {kind} @{name}({args})", _version(state, memory))
+    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {loaded} {others}"
+    builder.declare(loaded, name, args)
+    text = builder.read(f"call {loaded} @{name}({args})", _version(state, memory))
     if not is_for_gpu:
-        return text
+        return text if loaded == kind else builder.pure(f"bitcast {loaded} {text} to {kind}")
     return builder.pure(f"select <{lanes} x i1> {mask}, {kind} {text}, {kind} zeroinitializer")
 
 
@@ -271,8 +277,11 @@ def _store_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, 
     if active is not None and "avx512vl" not in state.kernel.isa.features and all(active[: sum(active)]):
         _store_first(state, memory, address, stored, sum(active))
         return
-    name = f"llvm.masked.store.{overload(element_type(state, memory.dtype), lanes)}.p0"
-    args = f"{kind} {stored}, ptr {address}, i32 {align}, <{lanes} x i1> {state.mask.text}"
+    masked = _masked_type(state, memory.dtype, lanes)
+    if masked != kind:
+        stored = builder.pure(f"bitcast {kind} {stored} to {masked}")
+    name = f"llvm.masked.store.{overload(_masked_type(state, memory.dtype), lanes)}.p0"
+    args = f"{masked} {stored}, ptr {address}, i32 {align}, <{lanes} x i1> {state.mask.text}"
     builder.declare("void", name, args)
     builder.do(f"call void @{name}({args})")
 

@@ -17,7 +17,7 @@ from intarsia.native.emission.transposed_rows import unrolled_across
 from intarsia.native.emission.types import Value, stored_bytes
 
 _LEAST_BYTES: Final = 4
-"""Minimum element size in bytes; AVX2 and AVX-512F have no masks for smaller elements."""
+"""Minimum size in bytes of elements that are read with a mask where there is no AVX-512BW."""
 
 
 def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
@@ -105,7 +105,14 @@ def _is_near(state: FunctionState, access: Load | Store, var: str, width: int) -
     is_near = step == 1
     if isinstance(access, Load) and not is_held:
         is_near = is_near or is_shuffled(step, width) or unrolled_across(state, access) is not None
-    return is_near and stored_bytes(buffer.dtype) >= _LEAST_BYTES
+    return is_near and (stored_bytes(buffer.dtype) >= _LEAST_BYTES or _masks_small_elements(state, access))
+
+
+def _masks_small_elements(state: FunctionState, access: Load | Store) -> bool:
+    """Return whether an access to elements of one or two bytes takes a mask, or is cut in few parts."""
+    isa = state.kernel.isa
+    is_cut = isinstance(access, Store) and "avx512vl" not in isa.features and isa.architecture == "x86_64"
+    return is_cut or "avx512bw" in isa.features
 
 
 def _scalars(body: Statement) -> list[Scalar]:

@@ -48,7 +48,7 @@ POINTWISE: Final = frozenset(
 QUANTISING: Final = frozenset({"BitwiseXor", "Cast", "DequantizeLinear", "QuantizeLinear"})
 """Elementwise operators of narrow numbers; with one scale for all elements, channels may lie anywhere."""
 _FLOATS: Final = frozenset({DType.FLOAT32, DType.BFLOAT16})
-BLOCKED_TYPES: Final = _FLOATS | {DType.INT8, DType.UINT8}
+BLOCKED_TYPES: Final = _FLOATS | {DType.FLOAT16, DType.INT8, DType.UINT8}
 """Element types of blocked tensors."""
 _BYTEWISE: Final = QUANTISING | {"Concat", "MaxPool"}
 """Operators whose results may be bytes."""

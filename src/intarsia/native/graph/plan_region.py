@@ -34,6 +34,7 @@ from intarsia.native.graph.shared_rows import with_shared_rows
 from intarsia.native.graph.step_kind import step_kind
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
+from intarsia.native.graph.wide_halves import few_rows, with_wide_halves
 from intarsia.native.machine.isa import Isa
 from intarsia.native.machine.relative_costs import RelativeCosts, relative_costs
 from intarsia.support.arena import plan_arena_by_size
@@ -64,6 +65,7 @@ class PlanOptions:
         in_place: Whether Concat and Slice are computed in place where possible, without a kernel.
         narrows: Whether convolutions and products of float32 multiply bfloat16 numbers.
         has_channel_words: Whether convolutions of bytes on plain tensors are summed by words of channels.
+        widens_halves: Whether convolutions and products of float16 are computed in float32.
     """
 
     blocked: bool = True
@@ -77,6 +79,7 @@ class PlanOptions:
     in_place: bool = True
     narrows: bool = False
     has_channel_words: bool = False
+    widens_halves: bool = True
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -96,7 +99,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     chosen = options or PlanOptions()
     alignment = max(isa.vector_bytes, isa.machine.line_bytes)
     lanes = _lanes(isa, chosen)
-    costs = relative_costs(isa, chosen.threads, weight_bytes(function))
+    stored = weight_bytes(function)
+    costs = relative_costs(isa, chosen.threads, stored)
     of_bytes = _is_transformed(costs, chosen, _share_of_bytes(isa), 0.0 if isa.has_int8_dot else 1.0)
     of_pairs = _BFLOAT_SHARE if isa.has_bf16_dot else 1.0
     of_bfloats = _is_transformed(costs, chosen, of_pairs, of_pairs)
@@ -104,7 +108,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     blocks = with_block_steps(given, lanes, has_dot=isa.has_int8_dot)
     forms = ByteForms(lanes, isa.has_int8_dot, chosen.has_channel_words)
     integers = with_integer_steps(blocks, forms, of_bytes)
-    line = with_bfloat_steps(integers, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
+    wide = with_wide_halves(integers, few_rows(isa, stored)) if chosen.widens_halves else integers
+    line = with_bfloat_steps(wide, lanes, of_bfloats, narrows=chosen.narrows, has_dot=isa.has_bf16_dot)
     sequence = _empty_sequence(line, isa, chosen, alignment, costs)
     rule_groups = _add_groups(sequence, line, chosen)
     results = sequence.plain_results(line.results)

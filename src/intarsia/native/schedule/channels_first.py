@@ -155,6 +155,8 @@ def _groups(channel: Scalar, filter_: LoopVar, filters: int) -> int | None:
     """Return the number of groups by the index of a channel; None if it has another form."""
     if not depends_on((channel,), filter_):
         return 1
+    if affine(channel) == Affine({filter_: 1}):
+        return filters
     for part, _ in scalar_post_order(channel):
         match part:
             case Arith(op=ArithOp.FLOOR_DIV, operands=(dividend, divisor)) if dividend == filter_:

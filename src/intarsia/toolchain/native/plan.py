@@ -127,7 +127,12 @@ def planned_region(
     function = simplified(function, source_context(source))
     _refuse_uneven_reshapes(function)  # those of shapes that are computed
     function, counted = with_counted_results(function)
-    options = replace(_plan_options(target, threads, in_place), has_channel_words=has_channel_words)
+    # GPUs, which sum words of channels, multiply float16 numbers as they are.
+    options = replace(
+        _plan_options(target, threads, in_place),
+        has_channel_words=has_channel_words,
+        widens_halves=not has_channel_words,
+    )
     try:
         plan = plan_region(function, isa, options)
     except CompileError as error:

@@ -5,6 +5,7 @@ import pytest
 from tests.emitted_kernels import compile_kernel, x86_sets
 from tests.tir_checks import parsed
 
+from intarsia.ir import DType
 from intarsia.native.emission.emit import emit_llvm
 from intarsia.native.machine.isa import Isa
 
@@ -181,6 +182,63 @@ def test_no_other_element_is_touched(extent: int, step: int, isa: Isa) -> None:
     np.testing.assert_array_equal(x, given)
     rest = np.concatenate([around[:8], around[8 + size : 16 + size], around[16 + size + extent :]])
     np.testing.assert_array_equal(rest, 7.0)
+
+
+ROWS_OF_HALVES = """def prim @f(x: Buffer[(9, 2), float32], w: Buffer[(9, COLUMNS), float32],
+                          y: Buffer[(2, COLUMNS), float16]) {
+  alloc t: Buffer[(2, PADDED), float32, register] {
+    for unrolled i in 2 { for vectorized j in COLUMNS { t[i, j] = 0f32; } }
+    for k in 9 {
+      for unrolled i in 2 { for vectorized j in COLUMNS { t[i, j] = t[i, j] + x[k, i] * w[k, j]; } }
+    }
+    for unrolled i in 2 { for vectorized j in COLUMNS { y[i, j] = float16(t[i, j]); } }
+  }
+}"""
+
+
+def _rows_of_halves(columns: int) -> str:
+    return ROWS_OF_HALVES.replace("COLUMNS", str(columns)).replace("PADDED", str(-(-columns // 16) * 16))
+
+
+@pytest.mark.parametrize("isa", [AVX2, Isa("x86_64", "x86-64-v4", (*AVX512.features, "avx512bw"))])
+def test_sums_that_are_rounded_to_halves_are_whole_vectors(isa: Isa) -> None:
+    """AVX-512BW masks words, and stores in parts need no mask."""
+    text = emit_llvm(parsed(_rows_of_halves(7)), "k", isa).text
+    lanes = 16 if "avx512vl" in isa.features else 8
+    assert text.count(f"phi <{lanes} x float>") == 2
+    assert not any(f"phi <{narrow} x float>" in text for narrow in (4, 2))
+    assert "phi float" not in text
+    assert "masked.store.v16f16" not in text, "LLVM takes masked halves apart"
+
+
+@pytest.mark.quick_cases(4)
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("columns", [3, 5, 7, 11, 16 + 13, 32 + 9])
+def test_rows_of_halves_touch_no_other_element(columns: int, isa: Isa) -> None:
+    random = np.random.default_rng(columns)
+    x, w = (random.integers(-4, 5, (9, count)).astype(np.float32) for count in (2, columns))
+    around = np.full(2 * columns + 32, 7, np.float16)
+    y = around[16 : 16 + 2 * columns].reshape(2, columns)
+    compile_kernel(parsed(_rows_of_halves(columns)), isa)([x, w, y])
+    np.testing.assert_array_equal(y, x.T @ w)
+    np.testing.assert_array_equal(np.concatenate([around[:16], around[-16:]]), 7)
+
+
+@pytest.mark.quick_cases(4)
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("extent", [3, 7, 23, 61])
+def test_small_elements_behind_whole_vectors_are_read_and_stored(extent: int, dtype: str, isa: Isa) -> None:
+    element = DType(dtype).numpy
+    around = np.full(2 * extent + 96, 7, element)
+    x, y = around[32 : 32 + extent], around[64 + extent : 64 + 2 * extent]
+    x[:] = np.arange(extent).astype(element)
+    copying = f"for vectorized i in {extent} {{ y[i] = x[i]; }}"
+    buffers = f"x: Buffer[({extent},), {dtype}], y: Buffer[({extent},), {dtype}]"
+    compile_kernel(parsed(f"def prim @f({buffers}) {{ {copying} }}"), isa)([x, y])
+    np.testing.assert_array_equal(y.astype(np.float32), x.astype(np.float32))
+    outside = np.concatenate([around[:32], around[32 + extent : 64 + extent], around[64 + 2 * extent :]])
+    np.testing.assert_array_equal(outside.astype(np.float32), 7)
 
 
 SHARED = "alloc t: Buffer[(), float32, register] { t[] = x[i] * 2f32; y[i] = t[] * exp(t[]) + t[]; }"

@@ -41,6 +41,15 @@ def test_a_division_of_the_lane_is_a_shuffle(index: str, windows: int) -> None:
     assert text.count("call <8 x float> @llvm.masked.load") + text.count("load <8 x float>") <= windows
 
 
+@pytest.mark.parametrize("set_", ["haswell", "znver4"])
+def test_halves_are_shuffled_and_not_converted(set_: str) -> None:
+    """What is only moved is stored as it was read."""
+    text = emit_llvm(parsed(text_of(200, 64, "i floordiv 2", dtype="float16")), "k", named_cpu(set_, 1)).text
+    assert "div" not in text
+    assert "load half" not in text
+    assert "fptrunc" not in text
+
+
 @pytest.mark.parametrize(("count", "divides"), [(960, False), (2560, False), (2568, True)])
 def test_long_rows_are_unrolled_for_their_lanes(count: int, divides: bool) -> None:
     text = emit_llvm(parsed(text_of(count, count, "i * 639 floordiv 959")), "k", AVX2).text
@@ -62,7 +71,7 @@ def test_lanes_that_are_far_apart_are_read_one_by_one() -> None:
     start=st.integers(0, 90),
     divisor=st.integers(1, 90),
     form=st.sampled_from(["quotient", "remainder", "both"]),
-    dtype=st.sampled_from(["float32", "int32", "float64", "int8"]),
+    dtype=st.sampled_from(["float32", "float16", "int32", "float64", "int16", "int8"]),
 )
 def test_all_machines_read_right(
     isa: Isa, size: int, count: int, factor: int, start: int, divisor: int, form: str, dtype: str

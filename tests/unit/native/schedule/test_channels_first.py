@@ -77,6 +77,8 @@ class Case:
 CASES = {
     "few filters": Case((9, 19), 6, 4),
     "groups of three": Case((7, 20), 12, 12, 4),
+    "each channel alone": Case((9, 14), 6, 6, 6, dilation=2, pad=2, batch=2),
+    "each channel alone with a stride": Case((11, 21), 5, 5, 5, stride=2),
     "rests everywhere": Case((5, 37), 3, 7, follows=False),
     "one dimension": Case((50,), 4, 6, 2),
     "three dimensions": Case((3, 4, 18), 4, 4, 2),
