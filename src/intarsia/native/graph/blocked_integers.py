@@ -102,7 +102,7 @@ def blocked_integers(
     elif form.kind is ConvolutionKind.BY_TABLE:
         sums = convolution_by_table(arguments, number, weight, form, windows, sums_name)
     else:
-        if shape[1] <= _WORD:
+        if shape[1] <= _WORD and form.groups == 1:
             form = replace(form, source=ChannelOrder.natural(shape[1], _WORD))
         x, words = arguments.words(number, form.source), packed_blocks(weight, form)
         pad, product = word_of(step.zero), dot_of_halves if step.widens else dot
