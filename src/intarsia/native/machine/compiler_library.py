@@ -17,8 +17,8 @@ def compiler_library() -> Any:
 
     Options of LLVM apply to the whole process, and are set here, before any target machine exists. Loop
     strength reduction is switched off: it takes most of the time of code generation and undoes addresses that
-    are already good. So is the machine combiner: it reorders sums of integers in unrolled tiles, of which then
-    more are alive than there are registers (12 of 12 sums were spilled in products of bytes on AVX2).
+    are already good. So is the machine combiner: it reorders sums of integers in unrolled tiles, of which
+    then more are alive than there are registers (12 of 12 sums were spilled in products of bytes on AVX2).
 
     Raises:
         CompileError: llvmlite is not installed, or its library does not load.

@@ -45,7 +45,7 @@ def _shuffled(x: Expr) -> Expr:
 
 
 def _unit() -> tuple[Var, tuple[Expr, Expr, Expr]]:
-    """A grouped convolution without words of channels, its shuffled channels, a depthwise and another grouped one."""
+    """A grouped convolution without words, its shuffled channels, a depthwise and another grouped one."""
     x = Var("x", checked_type=TensorType(SHAPE, DType.BFLOAT16))
     weights = [constant(weight, BFLOAT16.type) for weight in _weights()]
     first = call("Relu", call("Conv", x, weights[0], group=GROUPS, pads=PADS))
