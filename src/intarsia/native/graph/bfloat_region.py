@@ -18,10 +18,11 @@ import numpy as np
 
 from intarsia.ir import Call, DType, TensorType, Var
 from intarsia.native.graph.batched_integers import BatchedStep
+from intarsia.native.graph.bfloat_gains import is_gain_in_blocks, is_gain_in_groups
 from intarsia.native.graph.bfloat_matrices import Operand, PairProduct, needless_moves, operands, with_moves
 from intarsia.native.graph.bfloat_steps import PAIR, BfloatStep, packed_pairs
 from intarsia.native.graph.block_steps import BlockStep
-from intarsia.native.graph.blocked_steps import POINTWISE, has_words
+from intarsia.native.graph.blocked_steps import POINTWISE
 from intarsia.native.graph.dequantised import attribute
 from intarsia.native.graph.integer_steps import IntegerStep, WordProduct, is_plain_gemm
 from intarsia.native.graph.late_rounding import flushing_cast, with_late_roundings
@@ -35,8 +36,6 @@ _PRODUCTS: Final = ("Conv", "Gemm", "MatMul")
 _CONVOLUTIONS: Final = ("Conv", "ConvTranspose")
 _FEW_CHANNELS: Final = 4
 """Maximum number of input channels of convolutions that read plain float32, where pairs are no gain."""
-_MOST_WASTE: Final = 1.5
-"""Maximum ratio of multiplications of grouped convolutions, zeros included: of 2, nothing would be gained."""
 _FEW_COLUMNS: Final = 8
 """Number of columns below which a product is left in float32: they fill no vector."""
 
@@ -59,7 +58,7 @@ def with_bfloat_steps(
         has_dot: Whether one instruction sums products: others widen computed matrices faster than words.
     """
     matrices = operands(line, narrows=narrows) if has_dot else {}
-    rewriting = _Rewriting(line, lanes, is_faster_in_floats, narrows, matrices)
+    rewriting = _Rewriting(line, lanes, is_faster_in_floats, narrows, has_dot, matrices)
     is_changed = rewriting.chosen or rewriting.widened or matrices
     return without_needless_roundings(with_late_roundings(rewriting.result())) if is_changed else line
 
@@ -73,6 +72,7 @@ class _Rewriting:
         lanes: Number of channels of a block.
         is_faster_in_floats: Predicate of convolutions.
         narrows: Whether operators on float32 are computed so.
+        has_dot: Whether one instruction sums products.
         matrices: Matrices of products of two computed ones, by position.
         chosen: Positions of the steps that multiply bfloat16 numbers.
         widened: Positions of convolutions of bfloat16 tensors that are computed in float32.
@@ -84,6 +84,7 @@ class _Rewriting:
     lanes: int
     is_faster_in_floats: Callable[[Call], bool]
     narrows: bool
+    has_dot: bool
     matrices: Mapping[int, tuple[Operand, Operand]]
     chosen: frozenset[int] = field(init=False)
     widened: frozenset[int] = field(init=False)
@@ -304,7 +305,11 @@ class _Rewriting:
         groups = attribute(step, "group", 1)
         if not self.lanes or filters * 2 < self.lanes or not 1 <= len(taps) <= 3:
             return False
-        if groups > 1 and channels > 1 and not has_words(step.call, weight.shape, self.lanes, _MOST_WASTE):
+        if (
+            groups > 1
+            and channels > 1
+            and not is_gain_in_groups(step.call, weight.shape, self.lanes, has_dot=self.has_dot)
+        ):
             return False
         if weight.dtype != np.float32:
             # Convolutions of bfloat16 tensors have no transforms, which take float32. Those without pairs of
@@ -314,7 +319,8 @@ class _Rewriting:
             return False
         if groups == 1 and channels <= _FEW_CHANNELS:
             return False
-        return not self.is_faster_in_floats(step.call)
+        is_gain = groups > 1 or is_gain_in_blocks(step, weight.shape, self.lanes)
+        return is_gain and not self.is_faster_in_floats(step.call)
 
     def _has_known_bias(self, step: KernelStep) -> bool:
         """Return whether a step has no bias, or a constant one for each output channel."""

@@ -43,10 +43,16 @@ class BlockedArguments:
         count = DType.INT32.numpy.itemsize // self.values[number].type.dtype.numpy.itemsize
         return self._given(number, SourceForm.BLOCKED, (*outer, lanes // count), order, DType.INT32)
 
-    def images(self, number: int, order: ChannelOrder) -> Tensor:
-        """Return a placeholder (N, elements of an image) for a value with channels in an order."""
+    def images(self, number: int, order: ChannelOrder, dtype: DType | None = None) -> Tensor:
+        """Return a placeholder (N, elements of an image) for a value with channels in an order.
+
+        Args:
+            number: Number of the value.
+            order: Order of its channels.
+            dtype: Type of the same size that elements are read as; their own if not given.
+        """
         batch, *rest = self._shape_in(number, order)
-        return self._given(number, SourceForm.BLOCKED, (batch, prod(rest)), order)
+        return self._given(number, SourceForm.BLOCKED, (batch, prod(rest)), order, dtype)
 
     def plain(self, number: int) -> Tensor:
         """Return a placeholder for a value in the plain layout of its type."""

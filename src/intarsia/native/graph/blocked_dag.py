@@ -14,7 +14,12 @@ from intarsia.ir import AttrValue, DType, TensorType
 from intarsia.ir.attributes import NO_ATTRS
 from intarsia.native.graph.bfloat_steps import BfloatStep, widened
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
-from intarsia.native.graph.blocked_integers import blocked_integers, blocked_upsampling, packed_blocks
+from intarsia.native.graph.blocked_integers import (
+    blocked_integers,
+    blocked_upsampling,
+    convolution_by_table,
+    packed_blocks,
+)
 from intarsia.native.graph.blocked_steps import (
     BLOCKED_TYPES,
     GLOBAL,
@@ -190,8 +195,14 @@ class _Builder:
         windows = step.windows(self.values[number].type.static_shape)
         if form.kind in _OF_NUMBERS:
             return self._sums_of_floats(step, form, windows, step.bias, name)
-        words = self.arguments.packed(packed_blocks(self.arguments.constant(step.args[1]), form))
-        x, inner = self.arguments.words(number, form.source), name if step.bias is None else f"{name}.conv"
+        weight, inner = self.arguments.constant(step.args[1]), name if step.bias is None else f"{name}.conv"
+        if form.kind is ConvolutionKind.BY_TABLE:
+            sums = convolution_by_table(self.arguments, number, weight, form, windows, inner)
+            return self._with_bias(sums, step.bias, name)
+        x, words = (
+            self.arguments.words(number, form.source),
+            self.arguments.packed(packed_blocks(weight, form)),
+        )
         sums = blocked_convolution(x, words, windows, inner, form.blocks, product=dot_of_pairs)
         return self._with_bias(sums, step.bias, name)
 

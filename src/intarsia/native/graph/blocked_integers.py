@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Final
 
 import numpy as np
 
 from intarsia.ir import DType
 from intarsia.native.graph.blocked_arguments import BlockedArguments, NotBlockedError
-from intarsia.native.graph.blocked_steps import given_order
+from intarsia.native.graph.blocked_steps import given_order, numbers_of_word
 from intarsia.native.graph.channel_order import ChannelOrder
-from intarsia.native.graph.convolution_form import ConvolutionForm, arranged_weight
+from intarsia.native.graph.channel_words import channel_words
+from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, arranged_weight
 from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.region_plan import Array
 from intarsia.native.te import Tensor, compute
 from intarsia.native.te.operators import compute_call_of
+from intarsia.native.te.operators.bfloat_sums import dot_of_pairs
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
     depthwise_convolution,
     pack_depthwise_weight,
     pack_weight,
+    pack_weight_of_plain,
 )
 from intarsia.native.te.operators.blocked_layout import BLOCKED, PADDING, axis_names, blocked_array
 from intarsia.native.te.operators.blocked_transposed_convolution import (
@@ -29,7 +33,9 @@ from intarsia.native.te.operators.blocked_transposed_convolution import (
     blocked_transposed_convolution,
     pack_transposed_weight,
 )
+from intarsia.native.te.operators.channel_tables import first_pixels
 from intarsia.native.te.operators.depthwise_words import depthwise_by_words, pack_words_of_rows
+from intarsia.native.te.operators.grouped_convolution import grouped_convolution
 from intarsia.native.te.operators.integer_sums import (
     dot,
     dot_of_halves,
@@ -38,11 +44,14 @@ from intarsia.native.te.operators.integer_sums import (
     word_of,
 )
 from intarsia.native.te.operators.upsampling import dense_upsamplings_of
+from intarsia.native.te.operators.windows import Window
 
 _WORD: Final = 4
 """Bytes of a word; an input with as few channels has blocks of one word."""
 _BOTH_HALVES: Final = 0x00010001
 """Word with 1 in both halves."""
+_BITS: Final = {1: DType.UINT8, 2: DType.UINT16}
+"""Type of the bits of a number of a word, by its size in bytes."""
 
 
 def blocked_integers(
@@ -90,8 +99,10 @@ def blocked_integers(
         )
         taps = packed(pack_depthwise_weight(form.source.arranged(weight, 0), lanes).astype(np.float32))
         sums = depthwise_convolution(centred, taps, windows, sums_name)
+    elif form.kind is ConvolutionKind.BY_TABLE:
+        sums = convolution_by_table(arguments, number, weight, form, windows, sums_name)
     else:
-        if shape[1] <= _WORD:
+        if shape[1] <= _WORD and form.groups == 1:
             form = replace(form, source=ChannelOrder.natural(shape[1], _WORD))
         x, words = arguments.words(number, form.source), packed_blocks(weight, form)
         pad, product = word_of(step.zero), dot_of_halves if step.widens else dot
@@ -147,6 +158,37 @@ def blocked_upsampling(
     assert scale is not None, "a step has a scale"
     names = axis_names(len(dimensions))
     return scaled_sums(sums, (offset, scale, bias), lambda i: (i[1], i[-1]), name, names)
+
+
+def convolution_by_table(
+    arguments: BlockedArguments,
+    number: int,
+    weight: Array,
+    form: ConvolutionForm,
+    windows: Sequence[Window],
+    name: str,
+) -> Tensor:
+    """Declare sums of products of words that begin at any channel of a blocked tensor.
+
+    Args:
+        arguments: Placeholders of the group.
+        number: Number of the input.
+        weight: Signed bytes or bfloat16 numbers (M, C / groups, taps ...).
+        form: Form of the convolution.
+        windows: Windows, which do not leave the image.
+        name: Name of the operation.
+    """
+    numbers, lanes = numbers_of_word(weight.itemsize), form.source.lanes
+    words = channel_words(form.source, form.groups, numbers)
+    arranged = form.result.arranged(words.arranged(weight), 0)
+    by_lane = np.moveaxis(pack_weight_of_plain(arranged, form.result.lanes), 1, -2)
+    taps = np.ascontiguousarray(np.moveaxis(words_of_channels(by_lane), -2, 1))
+    pixels = prod(window.extent for window in windows)
+    first = first_pixels(tuple(map(int, words.places.ravel())), pixels, lanes).reshape(words.places.shape)
+    x = arguments.images(number, form.source, _BITS[weight.itemsize])
+    product = dot if weight.itemsize == 1 else dot_of_pairs
+    table, packed = arguments.packed(first), arguments.packed(taps)
+    return grouped_convolution(x, table, packed, windows, name, numbers, product)
 
 
 def packed_blocks(weight: Array, form: ConvolutionForm) -> Array:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from intarsia.ir import Call, DType
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, convolution_form
-from intarsia.native.graph.group_form import GroupedShape, GroupForm, has_blocked_form
+from intarsia.native.graph.group_form import MOST_WASTE, GroupedShape, GroupForm, form_costs
+from intarsia.native.graph.integer_steps import IntegerStep
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.te.operators import compute_call_of
@@ -136,10 +138,13 @@ def form_of(
     windows = windows_of(described, source.type.static_shape[2:], weight.constant.shape[2:])
     order = given_order(source, lanes)
     is_plain, groups = source.order is None, described.integer("group")
-    form = convolution_form(weight.constant, groups, windows, order, decided, is_plain)
+    numbers = numbers_of_word(weight.constant.dtype.itemsize)
+    form = convolution_form(weight.constant, groups, windows, order, decided, is_plain, numbers)
     if groups == 1 or form is None or form.kind in _OF_WORDS or not is_narrow(weight.constant):
         return form
-    # Words are of neighbouring channels of a block.
+    if form.kind is ConvolutionKind.BY_TABLE and not (isinstance(step, IntegerStep) and step.widens):
+        return form
+    # Bytes are widened as whole blocks.
     others = (
         convolution_form(weight.constant, groups, windows, order, name.value, is_plain)
         for name in (GroupForm.MERGED, GroupForm.PADDED)
@@ -152,20 +157,45 @@ def is_narrow(weight: Array) -> bool:
     return weight.itemsize < DType.FLOAT32.numpy.itemsize
 
 
-def has_words(call: Call, weight: tuple[int, ...], lanes: int, most_waste: float = 4.0) -> bool:
-    """Return whether a grouped convolution may be computed by words of channels, with few zeros among them.
+def numbers_of_word(size: int) -> int:
+    """Return how many numbers of a size in bytes are multiplied as a word."""
+    return DType.INT32.numpy.itemsize // size
+
+
+def costs_of_groups(
+    call: Call, weight: tuple[int, ...], lanes: int, numbers: int = 1
+) -> Mapping[GroupForm, float]:
+    """Return the costs of the forms of a grouped convolution on blocked tensors in the natural order.
 
     Args:
         call: The convolution.
         weight: Shape of its weights, (M, C / groups, taps ...).
         lanes: Number of channels of a block.
-        most_waste: Maximum ratio of multiplications, zeros included.
+        numbers: Numbers that are multiplied as a word.
+
+    Returns:
+        Multiplications, zeros included, relative to those of the convolution.
     """
     described = compute_call_of(call, "conv")
     groups = described.integer("group")
     windows = windows_of(described, described.input(0).shape[2:], weight[2:])
     shape = GroupedShape(groups, weight[1], weight[0] // groups)
-    return has_blocked_form(shape, windows, lanes, most_waste)
+    given = ChannelOrder.natural(shape.channels, lanes)
+    return form_costs(shape, windows, given, numbers=numbers)
+
+
+def has_byte_words(call: Call, weight: tuple[int, ...], lanes: int, *, has_dot: bool) -> bool:
+    """Return whether a grouped convolution of bytes is computed by words of channels.
+
+    Args:
+        call: The convolution.
+        weight: Shape of its weights, (M, C / groups, taps ...).
+        lanes: Number of channels of a block.
+        has_dot: Whether one instruction sums products of words, so that they may begin at any channel.
+    """
+    costs = costs_of_groups(call, weight, lanes, numbers_of_word(1))
+    of_words = (cost for form, cost in costs.items() if has_dot or form is not GroupForm.TABLE)
+    return min(of_words, default=math.inf) <= MOST_WASTE
 
 
 def given_order(value: RegionValue, lanes: int) -> ChannelOrder:

@@ -85,7 +85,7 @@ def is_faster_plain(
     if (
         form is None
         or _multiplies_words(convolutions[0], values)
-        or not _has_plain_kernel(convolutions[0], lanes)
+        or not has_plain_kernel(convolutions[0], lanes)
     ):
         return False
     (step,) = convolutions
@@ -114,7 +114,7 @@ def _multiplies_words(step: KernelStep, values: Sequence[RegionValue]) -> bool:
     return weight is not None and is_narrow(weight)
 
 
-def _has_plain_kernel(step: KernelStep, lanes: int) -> bool:
+def has_plain_kernel(step: KernelStep, lanes: int) -> bool:
     """Return whether the plain kernel of a convolution reads whole vectors of pixels, for several taps."""
     described = compute_call_of(step.call, "conv")
     taps = described.input(1).shape[2:]

@@ -63,6 +63,7 @@ def convolution_form(
     given: ChannelOrder,
     decided: str = "",
     is_plain: bool = False,
+    numbers: int = 1,
 ) -> ConvolutionForm | None:
     """Return the form with the fewest multiplications, zeros included; None if blocks do not fit the groups.
 
@@ -74,6 +75,7 @@ def convolution_form(
         decided: Value of the `GroupForm` of a grouped convolution; "" for the form of least cost. MERGED is
             the form in blocks of one group as well.
         is_plain: Whether the input is plain.
+        numbers: Numbers that are multiplied as a word.
     """
     output_channels, group_channels, lanes = weight.shape[0], weight.shape[1], given.lanes
     natural, result = (
@@ -91,7 +93,7 @@ def convolution_form(
         kind = ConvolutionKind.OF_PLAIN if is_read_plain else kind
         return ConvolutionForm(kind, groups, given, result)
     shape = GroupedShape(groups, group_channels, output_channels // groups)
-    match best_group_form(shape, windows, given, decided, is_plain):
+    match best_group_form(shape, windows, given, decided, is_plain, numbers):
         case GroupForm.TABLE:
             return ConvolutionForm(ConvolutionKind.BY_TABLE, groups, given, shape.padded(lanes)[1])
         case GroupForm.PLAIN:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +9,7 @@ from math import prod
 from typing import Final
 
 from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.channel_words import channel_words
 from intarsia.native.te.operators.blocked_convolution import blocks_of_groups
 from intarsia.native.te.operators.windows import Window
 
@@ -25,7 +25,7 @@ _TRANSFORMED: Final = 3
 _FEWEST_PIXELS: Final = 144
 """Minimum number of pixels of an image for these transforms: those of the weights are read for all tiles."""
 _ELEMENT_BYTES: Final = 4
-_MOST_WASTE: Final = 4.0
+MOST_WASTE: Final = 4.0
 """Maximum ratio of multiplications, zeros included: a scalar kernel takes as long as four."""
 _COPY_COST: Final = 32.0
 """Cost of moving an element to another order of channels, in multiplications, of which AVX2 computes 16 per
@@ -80,7 +80,7 @@ class GroupedShape:
 
     def merged(self, lanes: int) -> int | None:
         """Return how many groups must be merged so that blocks do not cross groups; None if too many."""
-        for count in range(1, min(self.groups, int(_MOST_WASTE)) + 1):
+        for count in range(1, min(self.groups, int(MOST_WASTE)) + 1):
             if self.groups % count == 0 and blocks_of_groups(
                 self.channels, self.filters, self.groups // count, lanes, lanes
             ):
@@ -101,6 +101,7 @@ def best_group_form(
     given: ChannelOrder,
     decided: str = "",
     is_plain: bool = False,
+    numbers: int = 1,
 ) -> GroupForm | None:
     """Return the form of a grouped convolution; None if none is better than a scalar kernel.
 
@@ -110,38 +111,35 @@ def best_group_form(
         given: Channel order of the input; the natural one if it is plain.
         decided: Value of a `GroupForm` to use if the convolution has it; "" for the form of least cost.
         is_plain: Whether the input is plain.
+        numbers: Numbers that are multiplied as a word.
     """
-    costs = form_costs(shape, windows, given, is_plain)
+    costs = form_costs(shape, windows, given, is_plain, numbers)
     if decided and GroupForm(decided) in costs:
         return GroupForm(decided)
     likely = {
         form: cost
         for form, cost in costs.items()
-        if cost <= _MOST_WASTE or form not in (GroupForm.PADDED, GroupForm.PLAIN)
+        if cost <= MOST_WASTE or form not in (GroupForm.PADDED, GroupForm.PLAIN)
     }
     return min(likely, key=likely.__getitem__, default=None)
 
 
-def has_blocked_form(
-    shape: GroupedShape, windows: Sequence[Window], lanes: int, most_waste: float = _MOST_WASTE
-) -> bool:
-    """Return whether a grouped convolution has a form on whole blocks with few zeros, as words of them need.
+def form_costs(
+    shape: GroupedShape,
+    windows: Sequence[Window],
+    given: ChannelOrder,
+    is_plain: bool = False,
+    numbers: int = 1,
+) -> Mapping[GroupForm, float]:
+    """Return the cost of each form that a grouped convolution has, relative to its own multiplications.
 
     Args:
         shape: Channels of the convolution.
         windows: Windows, one for each spatial dimension.
-        lanes: Number of channels of a block.
-        most_waste: Maximum ratio of multiplications, zeros included.
+        given: Channel order of the input; the natural one if it is plain.
+        is_plain: Whether the input is plain.
+        numbers: Numbers that are multiplied as a word; words are read from blocks.
     """
-    given = ChannelOrder.natural(shape.channels, lanes)
-    costs = form_costs(shape, windows, given)
-    return any(costs.get(form, math.inf) <= most_waste for form in (GroupForm.MERGED, GroupForm.PADDED))
-
-
-def form_costs(
-    shape: GroupedShape, windows: Sequence[Window], given: ChannelOrder, is_plain: bool = False
-) -> Mapping[GroupForm, float]:
-    """Return the cost of each form that a grouped convolution has, relative to its own multiplications."""
     lanes = given.lanes
     source, result = shape.padded(lanes)
     waste_of_result = len(result.places) / shape.filters
@@ -157,6 +155,11 @@ def form_costs(
     if all(window.is_inside for window in windows):
         is_whole = len(result.places) == shape.filters and not given.is_natural
         costs[GroupForm.TABLE] = 0.0 if is_whole else waste_of_result
+        if numbers > 1:
+            words = channel_words(given, shape.groups, numbers)
+            costs[GroupForm.TABLE] = waste_of_result * words.channels[0].size / shape.read
+    if numbers > 1:
+        return costs
     if is_plain and shape.read <= MOST_PLAIN_CHANNELS:
         costs[GroupForm.PLAIN] = waste_of_result
     elif is_plain and _fits_in_rows(shape, windows):

@@ -15,7 +15,7 @@ import numpy as np
 
 from intarsia.ir import Attrs, DType, Op, TensorType, Var
 from intarsia.native.graph.batched_integers import BatchedStep, are_matrices
-from intarsia.native.graph.blocked_steps import has_words
+from intarsia.native.graph.blocked_steps import has_byte_words
 from intarsia.native.graph.dequantised import BYTES, attribute
 from intarsia.native.graph.integer_steps import HALF, WordProduct, packed_words, signed_weight
 from intarsia.native.graph.quantised_weights import ByteForms
@@ -158,7 +158,7 @@ class _Expansion:
             return False
         if is_depthwise and groups > 1:
             return prod(weight.shape[2:]) <= _MOST_TAPS
-        return groups == 1 or has_words(step.call, weight.shape, lanes)
+        return groups == 1 or has_byte_words(step.call, weight.shape, lanes, has_dot=self.forms.has_dot)
 
     def _product(self, step: KernelStep) -> WordProduct | None:
         """Return a product of integers by words; None if the factors do not fit."""

@@ -323,7 +323,7 @@ class _Rewriting:
         if by_words is not None:
             number, zero = self._as_unsigned(x)
             return self._finished(step, (number, by_words), zero, x.scale * weight.scale, by_words.shape[0])
-        arranged = weights_in_blocks(step, signed, weight, self.forms.lanes)
+        arranged = weights_in_blocks(step, signed, weight, self.forms.lanes, has_dot=self.forms.has_dot)
         if arranged is None:
             return None
         filters, channels, *taps = arranged.shape

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from intarsia.native.graph.blocked_steps import has_words
+from intarsia.native.graph.blocked_steps import has_byte_words
 from intarsia.native.graph.dequantised import Dequantised, attribute
 from intarsia.native.graph.region_plan import Array
 from intarsia.native.graph.straight_line import KernelStep
@@ -60,7 +60,9 @@ def weights_in_words(step: KernelStep, signed: Array, weight: Dequantised, forms
     return signed if is_of_filters and prod(signed.shape[1:]) <= MOST_SUMMANDS else None
 
 
-def weights_in_blocks(step: KernelStep, signed: Array, weight: Dequantised, lanes: int) -> Array | None:
+def weights_in_blocks(
+    step: KernelStep, signed: Array, weight: Dequantised, lanes: int, *, has_dot: bool
+) -> Array | None:
     """Return signed weights as (M, C / groups, taps ...); None if integers do not compute a convolution.
 
     Args:
@@ -68,6 +70,7 @@ def weights_in_blocks(step: KernelStep, signed: Array, weight: Dequantised, lane
         signed: Its weights as signed bytes.
         weight: Scales and zero points of the weights.
         lanes: Number of channels of a block; 0 if nothing is blocked.
+        has_dot: Whether the machine has an instruction for dot products of words.
     """
     is_transposed = str(step.op) == "ConvTranspose"
     if is_transposed and not _is_upsampling(step, signed):
@@ -80,7 +83,11 @@ def weights_in_blocks(step: KernelStep, signed: Array, weight: Dequantised, lane
     is_depthwise = groups == filters == channels * groups and groups > 1
     if not lanes or filters * 2 < lanes or not 1 <= len(taps) <= 3:
         return None
-    if groups > 1 and not is_depthwise and not has_words(step.call, signed.shape, lanes):
+    if (
+        groups > 1
+        and not is_depthwise
+        and not has_byte_words(step.call, signed.shape, lanes, has_dot=has_dot)
+    ):
         return None
     most = WHOLE // (255 * 128 * 2) if is_depthwise else MOST_SUMMANDS
     return None if prod(signed.shape[1:]) > most else signed

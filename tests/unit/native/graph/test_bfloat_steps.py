@@ -349,12 +349,49 @@ def test_sums_that_are_read_farther_away_as_well_are_stored_in_half_of_the_bytes
 
 def test_grouped_convolutions_that_fit_no_words_are_computed_in_float32() -> None:
     x = _bfloat_image(12)
-    weight = np.random.default_rng(0).standard_normal((12, 3, 1, 1)).astype(BFLOAT16)
-    result = call("Conv", x, constant(weight, BFLOAT16.type), group=4)
+    weight = np.random.default_rng(0).standard_normal((12, 3, 3, 3)).astype(BFLOAT16)
+    result = call("Conv", x, constant(weight, BFLOAT16.type), group=4, pads=(1, 1, 1, 1))
     plan = plan_region(_function(x, result), Isa.host())
     assert _dots(plan) == 0
     given_x = np.random.default_rng(5).standard_normal((1, 12, 8, 8)).astype(BFLOAT16)
     (found,) = run_plan(plan, [given_x], Isa.host())
     wide_x, wide_weight = (array.astype(np.float64) for array in (given_x, weight))
-    exact = convolved(wide_x, wide_weight, {"pads": (0,) * 4, "group": 4})
-    assert np.all(np.abs(found.astype(np.float64) - exact) <= 2.0**-8 * np.abs(exact) + 1e-5)
+    exact = convolved(wide_x, wide_weight, {"pads": (1,) * 4, "group": 4})
+    sizes = convolved(np.abs(wide_x), np.abs(wide_weight), {"pads": (1,) * 4, "group": 4})
+    assert np.all(np.abs(found.astype(np.float64) - exact) <= 2.0**-8 * np.abs(exact) + 1e-5 * sizes)
+
+
+def _shuffled_block(groups: int, width: int) -> tuple[Var, Expr]:
+    """A grouped convolution, a shuffle of its channels, one of each channel, and another grouped one."""
+    channels = groups * width
+    x = _image(channels)
+
+    def grouped(given_x: Expr, seed: int) -> Expr:
+        random = np.random.default_rng(seed)
+        weight = random.standard_normal((channels, width, 1, 1)) / np.sqrt(width)
+        return call("Conv", given_x, constant(weight), group=groups)
+
+    parts = call("Reshape", call("Relu", grouped(x, 0)), ints(1, groups, width, 8, 8))
+    shuffled = call("Reshape", call("Transpose", parts, perm=(0, 2, 1, 3, 4)), ints(1, channels, 8, 8))
+    taps = np.random.default_rng(1).standard_normal((channels, 1, 3, 3)) / 3
+    own = call("Conv", shuffled, constant(taps), group=channels, pads=(1, 1, 1, 1))
+    return x, call("Add", grouped(own, 2), x)
+
+
+@pytest.mark.parametrize("name", list(SETS))
+@pytest.mark.parametrize(("groups", "width"), [(4, 17), (3, 10), (2, 35)])
+def test_words_begin_at_any_channel_behind_a_shuffle(name: str, groups: int, width: int) -> None:
+    x, result = _shuffled_block(groups, width)
+    isa = SETS[name]
+    plan = _planned(x, result, isa)
+    assert _dots(plan) == (2 if isa.has_bf16_dot else _dots(plan))
+    given_x = np.random.default_rng(5).standard_normal((1, groups * width, 8, 8)).astype(np.float32)
+    (found,) = run_plan(plan, [given_x], isa)
+    (exact,) = run_plan(plan_region(_function(x, result), isa), [given_x], isa)
+    assert np.linalg.norm(found - exact) <= 2.0**-7 * np.linalg.norm(exact)
+
+
+def test_dense_convolutions_with_many_zeros_in_blocks_stay_in_float32() -> None:
+    x = _image(19, 40)
+    assert _dots(_planned(x, _conv(x, 19, 3))) == 0
+    assert _dots(_planned(x, _conv(x, 19, 1))) == 1

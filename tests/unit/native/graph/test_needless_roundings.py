@@ -24,12 +24,13 @@ Array = npt.NDArray[Any]
 BFLOAT16 = DType.BFLOAT16.numpy
 SETS = x86_sets()
 CHANNELS, GROUPS, SIZE = 12, 4, 8
+PADS = (1,) * 4
 SHAPE = (1, CHANNELS, SIZE, SIZE)
 
 
 def _weights() -> list[Array]:
     random = np.random.default_rng(4)
-    shapes = (CHANNELS, 3, 1, 1), (CHANNELS, 1, 3, 3), (CHANNELS, 3, 1, 1)
+    shapes = (CHANNELS, 3, 3, 3), (CHANNELS, 1, 3, 3), (CHANNELS, 3, 3, 3)
     return [random.standard_normal(shape).astype(BFLOAT16) for shape in shapes]
 
 
@@ -44,17 +45,17 @@ def _shuffled(x: Expr) -> Expr:
 
 
 def _unit() -> tuple[Var, tuple[Expr, Expr, Expr]]:
-    """A grouped convolution, its shuffled channels, a depthwise and another grouped one."""
+    """A grouped convolution without words, its shuffled channels, a depthwise and another grouped one."""
     x = Var("x", checked_type=TensorType(SHAPE, DType.BFLOAT16))
     weights = [constant(weight, BFLOAT16.type) for weight in _weights()]
-    first = call("Relu", call("Conv", x, weights[0], group=GROUPS))
+    first = call("Relu", call("Conv", x, weights[0], group=GROUPS, pads=PADS))
     middle = call("Conv", _shuffled(first), weights[1], group=CHANNELS, pads=(1,) * 4)
-    return x, (first, middle, call("Conv", middle, weights[2], group=GROUPS))
+    return x, (first, middle, call("Conv", middle, weights[2], group=GROUPS, pads=PADS))
 
 
 def _exact() -> tuple[Array, Array, Array]:
     weights = [weight.astype(np.float64) for weight in _weights()]
-    groups = {"pads": (0,) * 4, "group": GROUPS}
+    groups = {"pads": PADS, "group": GROUPS}
     first = np.maximum(convolved(_input().astype(np.float64), weights[0], groups), 0)
     shuffled = first.reshape(1, GROUPS, -1, SIZE, SIZE).transpose(0, 2, 1, 3, 4).reshape(SHAPE)
     middle = convolved(shuffled, weights[1], {"pads": (1,) * 4, "group": CHANNELS})
