@@ -10,8 +10,10 @@ from tests.onnx_models import model_of
 from intarsia.frontend.onnx import from_onnx
 
 RIGHT = {"status": "right"}
-BRANCH = """k = If (c) <then_branch = a () => (float[4,4] t) { t = Relu(x) },
+BRANCH = """rows = Constant <value_ints = [3, 2, 1, 0]>()
+    k = If (c) <then_branch = a () => (float[4,4] t) { t = Gather <axis = 0>(x, rows) },
     else_branch = b () => (float[4,4] e) { e = Neg(x) }>"""
+"""A branch that stays one: the indices of a Gather may be wrong where it is not taken."""
 
 
 def cover(text: str, *, imports: str = "", **whole: Any) -> dict[str, Any]:
@@ -39,6 +41,13 @@ def test_branches_are_no_operators() -> None:
     assert found["whole"]
     assert found["refused"] == {}
     assert found["calls"] == found["covered"] == 3
+
+
+def test_small_branches_count_with_the_choice_between_them() -> None:
+    branch = BRANCH.replace("Gather <axis = 0>(x, rows)", "Relu(x)")
+    found = cover(f"g (float[4,4] x, bool c) => (float[4,4] y) {{ {branch} y = Exp(k) }}")
+    assert found["whole"]
+    assert found["calls"] == found["covered"] == 4
 
 
 def test_sequences_are_neither_refused_nor_covered() -> None:
