@@ -103,7 +103,7 @@ def planned_region(
     *,
     in_place: bool = True,
     program: Function | None = None,
-    has_channel_words: bool = False,
+    for_gpu: bool = False,
 ) -> PlannedRegion:
     """The plan of a source for this machine.
 
@@ -111,7 +111,7 @@ def planned_region(
         source: Source of static shapes.
         in_place: Whether Concat and Slice may be computed in place.
         program: Program that computes the same, of static shapes; that of the source if not given.
-        has_channel_words: Whether convolutions of bytes on plain tensors are summed by words of channels.
+        for_gpu: Whether kernels for GPUs are made of the plan.
 
     Raises:
         CompileError: An operator has no native kernel, or a shape is not known.
@@ -127,11 +127,9 @@ def planned_region(
     function = simplified(function, source_context(source))
     _refuse_uneven_reshapes(function)  # those of shapes that are computed
     function, counted = with_counted_results(function)
-    # GPUs, which sum words of channels, multiply float16 numbers as they are.
+    # GPUs sum words of channels of plain tensors, and multiply float16 numbers as they are.
     options = replace(
-        _plan_options(target, threads, in_place),
-        has_channel_words=has_channel_words,
-        widens_halves=not has_channel_words,
+        _plan_options(target, threads, in_place), has_channel_words=for_gpu, widens_halves=not for_gpu
     )
     try:
         plan = plan_region(function, isa, options)

@@ -56,7 +56,7 @@ def plan_for_gpu(
     """
     target = Target(source.target).with_options(**_PLAIN)
     return planned_region(
-        replace(source, target=str(target)), in_place=in_place, program=program, has_channel_words=True
+        replace(source, target=str(target)), in_place=in_place, program=program, for_gpu=True
     )
 
 
