@@ -33,7 +33,7 @@ from intarsia.transform import DiagnosticLevel, FunctionPass, PassContext, regis
 
 _CHECKED: Final = frozenset(
     {
-        *("Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND", "TensorScatter"),
+        *("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter"),
         *("Mod", "NonMaxSuppression", "OneHot", "ReverseSequence", "Unique"),
     }
 )

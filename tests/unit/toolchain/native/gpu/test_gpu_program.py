@@ -57,7 +57,9 @@ def check(mod: IRModule) -> None:
     for seed in range(2):
         inputs = inputs_of(program, seed)
         for found, expected in zip(loaded.run(inputs), listed(exe(*inputs)), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+            # The CPU rounds float16 numbers only where they leave, and the GPU in between as well.
+            relative = 1e-2 if expected.dtype == np.float16 else 1e-4
+            np.testing.assert_allclose(found, expected, rtol=relative, atol=1e-5)
     loaded.close()
     context.close()
 
