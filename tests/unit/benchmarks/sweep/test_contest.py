@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -59,6 +60,7 @@ def test_a_process_that_dies_is_an_error_and_the_next_layer_runs(
 @pytest.mark.processes
 def test_a_contender_that_does_not_answer_is_started_again(tmp_path: Path) -> None:
     with Contender("onnxruntime", "default") as contender:
-        missing = {"model": "", "inputs": str(tmp_path / "no.npz"), "results": "", "threads": 1}
-        assert contender.request(missing, 0.0) == {"error": "no reply within 0 s"}
+        os.mkfifo(tmp_path / "never.npz")  # whoever opens it waits for a writer
+        waiting = {"model": "", "inputs": str(tmp_path / "never.npz"), "results": "", "threads": 1}
+        assert contender.request(waiting, 0.2) == {"error": "no reply within 0 s"}
         assert contender.request({"close": True}, 60) == {"closed": True}
