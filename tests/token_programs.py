@@ -105,6 +105,41 @@ POOLED: Final = {
     "beside the first": "h = Slice (x, zero, one1, one1) g = Shape (x) r = Expand (h, g) y = Mul (x, r) ",
 }
 """Steps from x to y in which each token reads what all tokens of its text have in common."""
+_ZEROS: Final = "r = Shape <end = 1> (x) d = Concat <axis = 0> (r, one1, eight) f = ConstantOfShape (d) "
+_CHANNELS_FIRST: Final = "t = Transpose <perm = [0, 2, 1]> (x) "
+_CHANNELS_LAST: Final = " y = Transpose <perm = [0, 2, 1]> (c) "
+NEIGHBOURS: Final = {
+    "convolution": _CHANNELS_FIRST + "c = Conv <pads = [1, 1]> (t, taps3, ones8)" + _CHANNELS_LAST,
+    "even convolution": _CHANNELS_FIRST + 'c = Conv <auto_pad = "SAME_LOWER"> (t, taps4)' + _CHANNELS_LAST,
+    "dilated convolution": _CHANNELS_FIRST
+    + "c = Conv <pads = [6, 0], dilations = [3]> (t, taps3)"
+    + _CHANNELS_LAST,
+    "convolution of channels": _CHANNELS_FIRST
+    + "c = Conv <pads = [2, 2], group = 8> (t, taps5, ones8)"
+    + _CHANNELS_LAST,
+    "convolution of what is padded": _CHANNELS_FIRST
+    + "h = Pad (t, before3) c = Conv <pads = [0, 1], dilations = [2]> (h, taps3)"
+    + _CHANNELS_LAST,
+    "moved by a pad": "h = Pad (x, later1) y = Add (x, h) ",
+    "moved back by a pad": "h = Pad (x, earlier2, , one1) y = Add (x, h) ",
+    "moved by a cut": "h = Pad (x, later3) l = Shape <start = 1, end = 2> (x) g = Slice (h, zero, l, one1) "
+    "y = Sub (x, g) ",
+    "behind zeros": _ZEROS + "h = Slice (x, zero, last, one1) y = Concat <axis = 1> (f, h) ",
+    "before zeros": _ZEROS + "h = Slice (x, one1, end, one1) g = Concat <axis = 1> (h, f) y = Mul (x, g) ",
+}
+"""Steps from x to y in which tokens read their neighbours."""
+COUNTED: Final = {
+    "weights": "h = MatMul (x, wq) g = Softmax <axis = 1> (h) y = Mul (x, g) ",
+    "logarithms": "y = LogSoftmax <axis = 1> (x) ",
+    "sum by weights": "h = MatMul (x, wq) g = Slice (h, zero, two, two) r = Softmax <axis = 1> (g) "
+    "t = Transpose <perm = [0, 2, 1]> (r) d = MatMul (t, x) e = ReduceSum (d, one1) y = Add (x, e) ",
+    "by the length": "l = Shape <start = 1, end = 2> (x) f = Cast <to = 1> (l) y = Div (x, f) ",
+    "by the root of the length": "l0 = Shape <start = 1, end = 2> (x) l = Squeeze (l0) n = Add (l, one0) "
+    "f = Cast <to = 1> (n) d = Sqrt (f) y = Div (x, d) ",
+    "by an even length": "l = Shape <start = 1, end = 2> (x) n = Mod (l, two) f = Cast <to = 1> (n) "
+    "y = Add (x, f) ",
+}
+"""Steps from x to y in which each token reads what depends on all tokens, or on their number."""
 OPERATORS: Final = {
     "operator": "o0 = Attention (q, k, v) ",
     "operator with a mask": "f = Cast <to = 9> (m) n = Not (f) r = Unsqueeze (n, axes) "
@@ -149,7 +184,7 @@ def token_model(steps: Sequence[str], seed: int = 0, head: str = "", texts: str 
     """Return a model of named steps: x (texts, length, 8) and m (texts, length) to y.
 
     Args:
-        steps: Names in `TOKEN_WISE`, `POOLED` or `FORMS`.
+        steps: Names in `TOKEN_WISE`, `POOLED`, `NEIGHBOURS`, `COUNTED`, `FORMS` or `OPERATORS`.
         seed: Seed of the weights.
         head: Name in `HEADS`.
         texts: Number of texts, or the name of the dimension.
@@ -159,7 +194,7 @@ def token_model(steps: Sequence[str], seed: int = 0, head: str = "", texts: str 
         name: rng.standard_normal((8, 8)).astype(np.float32) / 2 for name in ("wq", "wk", "wv", "wo")
     }
     text, before = "", "x"
-    bodies = {**TOKEN_WISE, **POOLED}
+    bodies = {**TOKEN_WISE, **POOLED, **NEIGHBOURS, **COUNTED}
     bodies |= {step: f"{TURNED} {body} {BEHIND}" for step, body in OPERATORS.items()}
     parts = [bodies.get(step) or f"{SPLIT} {FORMS[step]} {JOINED}" for step in steps]
     for number, body in enumerate([*parts, HEADS[head]]):
@@ -188,6 +223,14 @@ def _renamed(number: int, before: str, word: re.Match[str]) -> str:
 
 
 CONSTANTS: Final[dict[str, Array]] = {
+    "taps3": np.random.default_rng(4).standard_normal((8, 8, 3)).astype(np.float32) / 4,
+    "taps4": np.random.default_rng(5).standard_normal((8, 8, 4)).astype(np.float32) / 4,
+    "taps5": np.random.default_rng(6).standard_normal((8, 1, 5)).astype(np.float32),
+    "before3": np.array([0, 0, 3, 0, 0, 0], np.int64),
+    "later1": np.array([0, 1, 0, 0, -1, 0], np.int64),
+    "later3": np.array([0, 3, 0, 0, 0, 0], np.int64),
+    "earlier2": np.array([-2, 2], np.int64),
+    "eight": np.array([8], np.int64),
     "tri": np.tri(_MOST, dtype=np.bool_)[None, None],
     "slopes": np.array([0.5, -0.25], np.float32).reshape(1, 2, 1, 1),
     "places": np.random.default_rng(2).standard_normal((1, _MOST, 8)).astype(np.float32),

@@ -8,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.token_programs import (
+    COUNTED,
     FORMS,
     HEADS,
     LENGTHS,
+    NEIGHBOURS,
     OPERATORS,
     POOLED,
     TOKEN_WISE,
@@ -25,7 +27,9 @@ from intarsia.toolchain.native.batches.item_kernel import ItemKernel
 
 SIZES = st.tuples(st.sampled_from((1, 2, 3, 7)), st.sampled_from(LENGTHS))
 """Number of texts, and of tokens of each."""
-STEPS = st.lists(st.sampled_from([*TOKEN_WISE, *POOLED, *FORMS, *OPERATORS]), min_size=1, max_size=5)
+STEPS = st.lists(
+    st.sampled_from([*TOKEN_WISE, *POOLED, *NEIGHBOURS, *COUNTED, *FORMS, *OPERATORS]), min_size=1, max_size=5
+)
 
 
 @pytest.mark.slow

@@ -39,6 +39,7 @@ from intarsia.op.token_append_op import APPENDED_TOKENS, token_append_value
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS, token_attention_value
 from intarsia.op.token_pool_op import POOL_OF_TOKENS, token_pool_value
 from intarsia.op.token_positions_op import COUNTED_POSITIONS, token_positions_value
+from intarsia.op.token_window_op import WINDOW_OF_TOKENS, token_window_value, window_of
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE, tree_ensemble_value
 from intarsia.support.errors import ExecutionError, IntarsiaError, UsageError
 
@@ -113,6 +114,8 @@ def _own_value(call: Call, values: Sequence[Array]) -> Array:
         assert isinstance(axis, int)
         return token_pool_value(values[0], axis, keepdims == 1, str(mode))
     (value,) = values
+    if call.op.name == WINDOW_OF_TOKENS:
+        return token_window_value(value, *window_of(call.attrs))
     if call.op.name != "layout_transform":
         return value
     source, destination = str(call.attrs["src_layout"]), str(call.attrs["dst_layout"])

@@ -13,6 +13,7 @@ token_attention(q, k, v, ...)         attention of one text of any length with i
 token_append(past, new, starts)       keys or values with new ones behind them (op/token_append_op)
 token_pool(x, ...)                     one value of all tokens of each text (op/token_pool_op)
 token_positions(x, like, mode=)        positions of tokens, counted in masks (op/token_positions_op)
+token_window(x, ...)                   neighbours of each token in its text (op/token_window_op)
 tree_ensemble(x, ...)                 what decision trees add up to (op/tree_ensemble_op)
 """
 
@@ -51,6 +52,7 @@ from intarsia.op.token_positions_op import (
     TOKEN_POSITIONS_ATTRIBUTES,
     token_positions_type,
 )
+from intarsia.op.token_window_op import TOKEN_WINDOW_ATTRIBUTES, WINDOW_OF_TOKENS, token_window_type
 from intarsia.op.tree_ensemble_op import (
     TREE_ARGUMENTS,
     TREE_ATTRIBUTES,
@@ -101,6 +103,7 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
         APPENDED_TOKENS: token_append_type,
         POOL_OF_TOKENS: token_pool_type,
         COUNTED_POSITIONS: token_positions_type,
+        WINDOW_OF_TOKENS: token_window_type,
         TREE_ENSEMBLE: tree_ensemble_type,
     }
 )
@@ -127,6 +130,7 @@ _ATTRIBUTES = MappingProxyType(
         ATTENTION_OF_TOKENS: TOKEN_ATTENTION_ATTRIBUTES,
         POOL_OF_TOKENS: TOKEN_POOL_ATTRIBUTES,
         COUNTED_POSITIONS: TOKEN_POSITIONS_ATTRIBUTES,
+        WINDOW_OF_TOKENS: TOKEN_WINDOW_ATTRIBUTES,
         TREE_ENSEMBLE: TREE_ATTRIBUTES,
     }
 )

@@ -298,6 +298,7 @@ INTARSIA_ROWS = (
     _row("token_attention",  OPAQUE,    KEEP, (), NO_RULE, LARGEST_AXIS, PLAIN),
     _row("token_pool",       OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("token_positions",  OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
+    _row("token_window",     OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("tree_ensemble",    OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
 )
 """Operators of the domain "intarsia" (`op.intarsia_ops`)."""

@@ -54,6 +54,7 @@ from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
 from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.op.token_positions_op import COUNTED_POSITIONS
+from intarsia.op.token_window_op import WINDOW_OF_TOKENS
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.support.free_names import NameSupply
@@ -71,6 +72,7 @@ _WITHOUT_EQUIVALENT = frozenset(
         SIMULATED_QUANTIZE,
         COUNTED_POSITIONS,
         TREE_ENSEMBLE,
+        WINDOW_OF_TOKENS,
     }
 )
 """Operators that ONNX cannot express by one node: native introduces them, or passes that quantise."""

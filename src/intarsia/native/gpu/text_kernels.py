@@ -31,7 +31,8 @@ from intarsia.ir.prim_func import (
 from intarsia.native.execution.item_kind import NUMBER_OF, ItemKind
 from intarsia.native.execution.most_items import MOST_ITEMS, MOST_TOKENS
 from intarsia.native.sizes import TextLoops
-from intarsia.native.sizes.text_loops import FIRST, KEYS, LENGTH, PAST, TEXTS, combined, identity
+from intarsia.native.sizes.pooled import combined, identity
+from intarsia.native.sizes.text_loops import FIRST, KEYS, LENGTH, NEIGHBOURS, PAST, TEXTS
 from intarsia.native.te import Expression, maximum, minimum
 from intarsia.native.te.functions import const
 from intarsia.native.te.operators.loop_nest import load, store, when
@@ -103,6 +104,9 @@ class _Writer:
             number, most = NUMBER_OF[ItemKind.KEYS], most * form.heads
         elif form.mode in ("positions", "tail"):
             body = self._numbered(row)
+        elif form.mode == NEIGHBOURS:
+            body = self._neighbours(row)
+            count, most = texts * length * form.heads, most * form.heads
         elif form.mode:
             body, count, number = self._of_text(row), texts, NUMBER_OF[ItemKind.TEXTS]
         else:
@@ -149,6 +153,17 @@ class _Writer:
         behind = when(at < past, old, nothing)
         new_or_behind = when(at < begin + length, self._row(row, new, origin), behind)
         return when(at < begin, old, new_or_behind)
+
+    def _neighbours(self, row: Expression) -> Statement:
+        """Return the statement for a neighbour of a token: zeros beyond the text."""
+        form, length = self.form, load(self.length, ())
+        token, at = row // form.heads, row % form.heads
+        text, position = self._divided(token)
+        near = position + at * form.step + form.first
+        zero = const(0.0 if form.dtype.is_float else 0, form.dtype)
+        nothing = self._columns(lambda column: store(self.result, (row, column), zero))
+        inside = when(near < length, self._row(row, self.sources[0], text * length + near), nothing)
+        return when(near >= 0, inside, nothing)
 
     def _numbered(self, row: Expression) -> Statement:
         """Return the statement for the position of a token."""

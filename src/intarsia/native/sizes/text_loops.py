@@ -9,8 +9,8 @@ pool_function gives each text one value of its tokens, such as their mean or the
           total += x[text * length[] + token, columns]
         y[text, columns] = total / length[]
 
-Other functions copy what texts or positions have to each of their tokens, write keys of the past and of new
-tokens behind each other, head by head, or count positions of tokens in masks.
+Other functions copy what texts or positions have to each of their tokens, give each token its neighbours,
+write keys of the past and of new tokens behind each other, head by head, or count positions in masks.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.item_kind import ItemKind
 from intarsia.native.execution.most_items import MOST_ITEMS, MOST_TOKENS
 from intarsia.native.machine.isa import Isa
-from intarsia.native.te import Expression, compute, highest, lowest, maximum, minimum, placeholder
+from intarsia.native.sizes.pooled import combined, identity
+from intarsia.native.te import Expression, compute, maximum, minimum, placeholder
 from intarsia.native.te.expression import literal
 from intarsia.native.te.functions import const
-from intarsia.native.te.op_attrs import APPEND_INPUTS, POOL_MODE, POSITIONS_MODE, SPREAD_FROM
+from intarsia.native.te.op_attrs import APPEND_INPUTS, POOL_MODE, POSITIONS_MODE, SPREAD_FROM, WINDOW
 from intarsia.native.te.operators.loop_nest import load, store, when
 from intarsia.native.tir.rewriting import block
 from intarsia.support.free_names import NameSupply
@@ -47,6 +48,8 @@ POSITIONS: Final = MappingProxyType(
     {"sum": "running sum", "tail": "tail", "positions": "positions", "start": "start"}
 )
 """Modes of positions by their names in intarsia::token_positions; pools have a "sum" as well."""
+NEIGHBOURS: Final = "neighbours"
+"""Mode of what gives each token its neighbours."""
 FIRST: Final = literal(0, DType.INT64)
 _BEHIND: Final = " behind "
 _BLOCK_VECTORS: Final = 4
@@ -63,12 +66,14 @@ class TextLoops:
         columns: Number of elements of an item, or of a head of one.
         dtype: Type of the elements.
         mode: Mode of the pool that makes one value of a text (op/token_pool_op), or of positions
-            (op/token_positions_op); "" where items are spread.
+            (op/token_positions_op), or `NEIGHBOURS`; "" where items are spread.
         source: Kind of the items that are spread; PAST where new ones are appended to the past.
-        heads: Number of heads of what is appended.
+        heads: Number of heads of what is appended, or of neighbours.
         is_behind_past: Whether positions that are spread are counted from the end of the past.
         has_starts: Whether the last parameter that is read has the first position of each text's new tokens.
         params: Names of the kernel's first parameters, in order; `reads` by default.
+        first: Position of the first neighbour, counted from the token.
+        step: Distance from one neighbour to the next.
     """
 
     reads: tuple[str, ...]
@@ -81,6 +86,8 @@ class TextLoops:
     is_behind_past: bool = False
     has_starts: bool = False
     params: tuple[str, ...] = ()
+    first: int = 0
+    step: int = 1
 
     @property
     def reads_past(self) -> bool:
@@ -98,7 +105,8 @@ def text_loops_of(dag: ComputeDAG) -> TextLoops | None:
     result, attrs = dag.outputs[0], dag.outputs[0].op.attrs
     mode, source, joined = attrs.get(POOL_MODE, ""), attrs.get(SPREAD_FROM, ""), attrs.get(APPEND_INPUTS, ())
     mode = POSITIONS.get(str(attrs.get(POSITIONS_MODE, "")), mode)
-    if len(dag.outputs) > 1 or not (mode or source or joined):
+    window = attrs.get(WINDOW, ())
+    if len(dag.outputs) > 1 or not (mode or source or joined or window):
         return None
     if isinstance(joined, tuple) and joined:
         names, (_, heads, _, size) = tuple(map(str, joined)), result.shape
@@ -106,6 +114,10 @@ def text_loops_of(dag: ComputeDAG) -> TextLoops | None:
         params = tuple(tensor.op.name for tensor in dag.placeholders)
         return replace(form, has_starts=len(names) > 2, params=params)
     (item,) = dag.placeholders
+    if isinstance(window, tuple) and window:
+        first, heads, step = (at for at in window if isinstance(at, int))
+        form = TextLoops((item.op.name,), result.buffer.name, prod(item.shape), result.dtype, NEIGHBOURS)
+        return replace(form, heads=heads, first=first, step=step)
     kind, _, behind = str(source).partition(_BEHIND)
     return TextLoops(
         (item.op.name,),
@@ -147,6 +159,8 @@ def text_function(form: TextLoops, isa: Isa, *, is_parallel: bool) -> PrimFunc:
     writer = _Writer(form, isa, is_parallel)
     if form.mode in POSITIONS.values():
         body = writer.count()
+    elif form.mode == NEIGHBOURS:
+        body = writer.neighbours()
     elif form.mode:
         body = writer.pool()
     else:
@@ -167,28 +181,6 @@ def with_numbers(numbers: Sequence[Expression], body: Statement) -> Statement:
     for number in others:
         total = total + number
     return when(total >= 0, body)
-
-
-def identity(mode: str, dtype: DType) -> Expression:
-    """Return what the pool of no tokens is, by the mode of the pool."""
-    match mode:
-        case "max":
-            return const(lowest(dtype), dtype)
-        case "min":
-            return const(highest(dtype), dtype)
-        case _:
-            return const(0.0 if dtype.is_float else 0, dtype)
-
-
-def combined(mode: str, left: Expression, right: Expression) -> Expression:
-    """Return the pool of two values, by the mode of the pool."""
-    match mode:
-        case "max":
-            return maximum(left, right)
-        case "min":
-            return minimum(left, right)
-        case _:
-            return left + right
 
 
 @dataclass(eq=False)
@@ -266,6 +258,26 @@ class _Writer:
             return block([*steps, self._loop(MOST_TOKENS, added, length)])
 
         return self._loop(MOST_ITEMS * heads, head, load(self.texts, ()) * heads, self._outer)
+
+    def neighbours(self) -> Statement:
+        """Return the loop over texts and their tokens: rows of neighbours, or zeros beyond the text."""
+        length, count = load(self.length, ()), self.form.heads
+
+        def token(text: Expression, position: Expression) -> Statement:
+            row = text * length + position
+
+            def neighbour(at: Expression) -> Statement:
+                near = position + at * self.form.step + self.form.first
+                copied = self._copied(self.sources[0], text * length + near, row * count + at)
+                inside = when(near < length, copied, self._filled(row * count + at))
+                return when(near >= 0, inside, self._filled(row * count + at))
+
+            return self._loop(count, neighbour)
+
+        def texts(text: Expression) -> Statement:
+            return self._loop(MOST_TOKENS, lambda at: token(text, at), length)
+
+        return self._loop(MOST_ITEMS, texts, load(self.texts, ()), self._outer)
 
     def count(self) -> Statement:
         """Return the loop over texts that counts positions of their tokens."""

@@ -193,6 +193,11 @@ def token_pool(call: Call, axes: Sequence[int | None]) -> BatchAxis:
     return axis if call.attrs["keepdims"] else axis - (pooled < axis)
 
 
+def token_window(_call: Call, axes: Sequence[int | None]) -> BatchAxis:
+    """Texts are items."""
+    return 0 if axes[0] == 0 else None
+
+
 def rotary_embedding(call: Call, axes: Sequence[int | None]) -> BatchAxis:
     """Items are texts or tokens. Positions are of the item, and the tables of cosines and sines are not.
 

@@ -15,6 +15,7 @@ from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
 from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.op.token_positions_op import COUNTED_POSITIONS
+from intarsia.op.token_window_op import WINDOW_OF_TOKENS
 from intarsia.passes.batches import computing_items, moving_items
 from intarsia.passes.batches.item_axes import ItemRule
 
@@ -89,6 +90,7 @@ _AMONG_TOKENS: Final[Mapping[str, ItemRule]] = MappingProxyType(
         ATTENTION_OF_TOKENS: computing_items.token_attention,
         COUNTED_POSITIONS: computing_items.token_positions,
         POOL_OF_TOKENS: computing_items.token_pool,
+        WINDOW_OF_TOKENS: computing_items.token_window,
     }
 )
 """Operators among the tokens of texts."""

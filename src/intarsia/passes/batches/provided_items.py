@@ -4,6 +4,7 @@ token_pool       the value of a text has all of its tokens
 token_append     keys of all tokens have those of new tokens behind those of the past
 token_attention  a token attends to keys, among them those of the past
 token_positions  the position of a token counts those before it
+token_window     a token has its neighbours beside it
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
 from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.op.token_positions_op import COUNTED_POSITIONS
+from intarsia.op.token_window_op import WINDOW_OF_TOKENS
 from intarsia.passes.batches.item_axes import BatchAxis, attribute_axis, rank_of, shape_of
 
 _ROWS: Final = 2
@@ -35,6 +37,8 @@ def is_provided_for(call: Call, axes: Sequence[BatchAxis]) -> bool:
         return False
     if op.name == POOL_OF_TOKENS:
         return axes[0] == attribute_axis(call, 0, rank_of(call))
+    if op.name == WINDOW_OF_TOKENS:
+        return axes[0] == 1
     if op.name == APPENDED_TOKENS:
         return axes[0] is None and axes[1] in (None, _ROWS)
     if op.name == COUNTED_POSITIONS:
@@ -64,6 +68,8 @@ def provided_axis(call: Call, axes: Sequence[BatchAxis]) -> int | None:
         is_of_keys = call.attrs["mode"] == "sum"
         has_tokens = call.attrs["mode"] in ("tail", "positions") and axes[1] is not None
         return 1 if is_of_keys or has_tokens else None
+    if op.name == WINDOW_OF_TOKENS:
+        return 1
     is_attending = op.name == ATTENTION_OF_TOKENS and axes[0] is not None
     is_joining = op.name == APPENDED_TOKENS and axes[1] is None
     return _ROWS if is_attending or is_joining else None

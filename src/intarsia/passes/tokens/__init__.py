@@ -6,6 +6,10 @@ joined_attention  attention written as products and a softmax as one operator
 joined_keys       keys and values that are joined with those of the past, as products read them
 score_bias        masks of attention as biases by key
 position_table    biases by the position of a key, or by its distance, as tables
+token_counts      numbers that depend on the number of tokens
+token_neighbours  convolutions over tokens, and tokens that are moved along their text
+pooled_weights    weights of tokens by a softmax over their text
+pool_call         calls of intarsia::token_pool
 token_positions   positions that are counted in masks
 token_twins       a program bound to several lengths, and what it computes from the length alone
 """

@@ -11,10 +11,13 @@ from intarsia.op import call
 from intarsia.op.infer import typed
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.token_append_op import APPENDED_TOKENS
-from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.passes.rules.rewrite_original import rewrite_original
 from intarsia.passes.rules.tensor_facts import dtype_of, int_attr, operator_name
 from intarsia.passes.tokens.joined_attention import attention_of_operator, joined_attention
+from intarsia.passes.tokens.pool_call import pool
+from intarsia.passes.tokens.pooled_weights import softmax_over_tokens, sum_of_tokens
+from intarsia.passes.tokens.token_counts import counted_tokens
+from intarsia.passes.tokens.token_neighbours import neighbouring_tokens
 from intarsia.passes.tokens.token_positions import counted_positions
 from intarsia.passes.tokens.token_twins import LENGTHS, TEXTS, Array, TokenTwins
 
@@ -32,7 +35,7 @@ def with_token_operators(twins: TokenTwins) -> Function:
 
     What joins keys or values with those of the past becomes token_append. Sums, means, maxima and minima over
     tokens, and the choice of the first or the last one, become token_pool. Gathers of all tokens in their
-    order become views.
+    order become views. What reads neighbours of its tokens reads them from token_window.
     """
     done: dict[Expr, Expr] = {}
 
@@ -44,10 +47,14 @@ def with_token_operators(twins: TokenTwins) -> Function:
         if node in twins.free or not isinstance(node, Call) or not isinstance(current, Call):
             return current
         if operator_name(node) == "MatMul":
-            return joined_attention(node, twins, done) or current
+            return joined_attention(node, twins, done) or sum_of_tokens(node, current, twins) or current
         if operator_name(node) == "Attention":
             return attention_of_operator(node, twins, done) or current
-        return _operator(node, current, twins) or counted_positions(node, current, twins) or current
+        for rewrite in (_operator, counted_positions, neighbouring_tokens, counted_tokens):
+            after = rewrite(node, current, twins)
+            if after is not None:
+                return after
+        return current
 
     return rewrite_original(twins.function, rule, done.__setitem__)
 
@@ -62,10 +69,12 @@ def _operator(node: Call, current: Call, twins: TokenTwins) -> Expr | None:
             return _view(node, current, twins) or _chosen(node, current, twins)
         case "Slice":
             return _cut(node, current, twins)
+        case "Softmax" | "LogSoftmax":
+            return softmax_over_tokens(node, current, twins, is_log=name == "LogSoftmax")
         case "GlobalAveragePool" | "GlobalMaxPool":
             axis = twins.token_axis(node.args[0])
             is_last = axis == _IMAGE_RANK - 1
-            return _pool(current, axis, _POOLS[name], keepdims=True) if axis and is_last else None
+            return pool(current.args[0], axis, _POOLS[name], span=node.span) if axis and is_last else None
         case _ if name in _REDUCTIONS:
             return _reduced(node, current, twins, _REDUCTIONS[name])
         case _:
@@ -88,18 +97,6 @@ def is_joined(node: Expr) -> bool:
     return isinstance(op, Op) and (op.domain, op.name) == (INTARSIA_DOMAIN, APPENDED_TOKENS)
 
 
-def _pool(current: Call, axis: int, mode: str, *, keepdims: bool) -> Call:
-    return call(
-        POOL_OF_TOKENS,
-        current.args[0],
-        domain=INTARSIA_DOMAIN,
-        span=current.span,
-        axis=axis,
-        keepdims=int(keepdims),
-        mode=mode,
-    )
-
-
 def _reduced(node: Call, current: Call, twins: TokenTwins, mode: str) -> Call | None:
     """Return a reduction over tokens, and other axes, as a pool with the reduction over the others."""
     axis = twins.token_axis(node.args[0])
@@ -115,9 +112,9 @@ def _reduced(node: Call, current: Call, twins: TokenTwins, mode: str) -> Call | 
         return None
     keepdims = int_attr(node.attrs, "keepdims", 1) == 1
     if axes == {axis}:
-        return _pool(current, axis, mode, keepdims=keepdims)
-    pool = _pool(current, axis, mode, keepdims=True)
-    rest = typed(with_fields(current, args=(pool, *current.args[1:]), checked_type=None))
+        return pool(current.args[0], axis, mode, keepdims=keepdims, span=node.span)
+    pooled = pool(current.args[0], axis, mode, span=node.span)
+    rest = typed(with_fields(current, args=(pooled, *current.args[1:]), checked_type=None))
     assert isinstance(rest, Call)
     return rest
 
@@ -139,7 +136,9 @@ def _chosen(node: Call, current: Call, twins: TokenTwins) -> Call | None:
     if shapes not in ({()}, {(1,)}) or not twins.is_same_for_all_texts(indices):
         return None
     mode = _mode([int(value.item()) for value in values if value is not None])
-    return None if mode is None else _pool(current, axis, mode, keepdims=shapes == {(1,)})
+    if mode is None:
+        return None
+    return pool(current.args[0], axis, mode, keepdims=shapes == {(1,)}, span=node.span)
 
 
 def _cut(node: Call, current: Call, twins: TokenTwins) -> Call | None:
@@ -165,7 +164,7 @@ def _cut(node: Call, current: Call, twins: TokenTwins) -> Call | None:
             min(int(begin.reshape(-1)[at]), tokens - 1) for at, item in enumerate(given) if item == axis
         ]
     mode = _mode(starts)
-    return None if mode is None else _pool(current, axis, mode, keepdims=True)
+    return None if mode is None else pool(current.args[0], axis, mode, span=node.span)
 
 
 def _mode(positions: list[int]) -> str | None:

@@ -15,7 +15,9 @@ from intarsia.op.evaluate import evaluate_call
 from intarsia.op.known_value import known_value
 from intarsia.op.operator_facts import OperatorTrait
 from intarsia.op.operator_table import facts_of
+from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.purity import is_random
+from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.passes.bind_dims import bind_function
 from intarsia.passes.rules.tensor_facts import static_shape_of
 from intarsia.support.errors import IntarsiaError
@@ -283,6 +285,8 @@ def _free(function: Function) -> frozenset[Expr]:
                 free.add(node)
             case Call(op=Op() as op) if facts_of(op).has(OperatorTrait.READS_SHAPE):
                 free.add(node)
+            case Call(op=Op(name=name, domain=domain)) if (domain, name) == (INTARSIA_DOMAIN, POOL_OF_TOKENS):
+                continue  # what it pools may be a table
             case Call(op=Op()) if not is_random(node) and all(arg in free for arg in node.args):
                 free.add(node)
     return frozenset(free)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,9 @@ from intarsia.toolchain.reference.lp_normalization import lp_normalization_opera
 from intarsia.toolchain.reference.lrn import lrn_operator
 from intarsia.toolchain.reference.non_max_suppression import non_max_suppression_operator
 from intarsia.toolchain.reference.opaque import opaque_operator_classes
+from intarsia.toolchain.reference.own_operators import own_operators
+from intarsia.toolchain.reference.pad import pad_operator
+from intarsia.toolchain.reference.token_operators import token_operators
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -135,96 +137,7 @@ def _operators() -> list[type[OpRun]]:
         lp_normalization_operator(),
         lrn_operator(),
         non_max_suppression_operator(),
-        *_intarsia_operators(),
+        pad_operator(),
+        *own_operators(),
+        *token_operators(),
     ]
-
-
-@cache
-def _intarsia_operators() -> tuple[type[OpRun], ...]:
-    """The operators of the domain "intarsia" as classes for the evaluator, by its naming rule."""
-    from onnx.reference.op_run import OpRun
-
-    class on_device(OpRun):  # type: ignore[misc]  # noqa: N801 - onnx is not typed for us; the operator's name
-        op_domain = "intarsia"
-
-        def _run(self, x: Any, **_: Any) -> tuple[Any]:
-            return (x,)
-
-    class device_copy(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, x: Any, **_: Any) -> tuple[Any]:
-            return (x,)
-
-    class layout_transform(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, x: Any, src_layout: str = "", dst_layout: str = "", **_: Any) -> tuple[Any]:
-            from intarsia.op.intarsia_ops import layout_permutation
-
-            return (np.ascontiguousarray(x.transpose(layout_permutation(src_layout, dst_layout))),)
-
-    class tree_ensemble(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, *args: Any, aggregate: str = "SUM", n_targets: int = 1, **_: Any) -> tuple[Any]:
-            from intarsia.op.tree_ensemble_op import tree_ensemble_value
-
-            return (tree_ensemble_value(*args, aggregate=aggregate, n_targets=n_targets),)
-
-    class simulated_quantize(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, x: Any, *facts: Any, axis: int = -1, **_: Any) -> tuple[Any]:
-            from intarsia.op.simulated_quantize_op import simulated_quantize_value
-
-            scale, zero_point = (*facts, None, None)[:2]
-            return (simulated_quantize_value(x, scale, zero_point, axis),)
-
-    class token_attention(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, q: Any, *rest: Any, anchor: str = "query", **numbers: Any) -> tuple[Any]:
-            from intarsia.op.token_attention_op import token_attention_value
-
-            clears, replaces = (bool(numbers.get(name)) for name in ("clears", "replaces"))
-            scale = numbers.get("scale", 1.0)
-            return (
-                token_attention_value(q, *rest, replaces=replaces, scale=scale, clears=clears, anchor=anchor),
-            )
-
-    class token_append(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, past: Any, new: Any, *starts: Any, **_: Any) -> tuple[Any]:
-            from intarsia.op.token_append_op import token_append_value
-
-            return (token_append_value(past, new, *starts),)
-
-    class token_pool(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, x: Any, axis: int = 0, keepdims: int = 0, mode: str = "sum", **_: Any) -> tuple[Any]:
-            from intarsia.op.token_pool_op import token_pool_value
-
-            return (token_pool_value(x, axis, keepdims == 1, mode),)
-
-    class token_positions(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
-        op_domain = "intarsia"
-
-        def _run(self, x: Any, like: Any, mode: str = "sum", **_: Any) -> tuple[Any]:
-            from intarsia.op.token_positions_op import token_positions_value
-
-            return (token_positions_value(x, like, mode),)
-
-    return (
-        on_device,
-        device_copy,
-        layout_transform,
-        simulated_quantize,
-        token_append,
-        token_attention,
-        token_pool,
-        token_positions,
-        tree_ensemble,
-    )

@@ -23,11 +23,13 @@ from intarsia.native.gpu.generate_ptx import MODELS
 from intarsia.native.gpu.text_kernels import text_kernel
 from intarsia.native.gpu.token_attention_kernel import token_attention_kernel
 from intarsia.native.sizes import TextLoops, TokenAttention
+from intarsia.native.sizes.text_loops import NEIGHBOURS
 from intarsia.native.tir import SplitAtBarriers
 from intarsia.native.tir.rewriting import block, with_body, with_kernels
 from intarsia.op.token_append_op import token_append_value
 from intarsia.op.token_attention_op import token_attention_value
 from intarsia.op.token_pool_op import POOL_MODES, token_pool_value
+from intarsia.op.token_window_op import token_window_value
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import IntarsiaError
 
@@ -134,6 +136,16 @@ def test_a_text_has_one_value_of_its_tokens(mode: str, length: int) -> None:
     function = text_kernel(TextLoops(("x",), "y", 37, DType.FLOAT32, mode)).function
     expected = token_pool_value(x.reshape(3, length, 37), 1, False, mode)
     check(function, {"x": x, **numbers(texts=3, length=length)}, expected, 3)
+
+
+@lengths
+@pytest.mark.parametrize("columns", [3, 300])
+def test_tokens_get_their_neighbours(columns: int, length: int) -> None:
+    x = np.random.default_rng(columns).standard_normal((2, length, columns)).astype(np.float32)
+    form = TextLoops(("x",), "y", columns, DType.FLOAT32, NEIGHBOURS, heads=3, first=-4, step=3)
+    expected = token_window_value(x, -4, 3, 3).reshape(-1, columns)
+    given = {"x": x.reshape(-1, columns), **numbers(texts=2, length=length)}
+    check(text_kernel(form).function, given, expected, 6 * length)
 
 
 @lengths

@@ -16,11 +16,12 @@ from intarsia.ir.verify import verify
 from intarsia.native.execution.item_kind import ItemKind
 from intarsia.native.machine.isa import Isa
 from intarsia.native.sizes import TextLoops, spread_dag, text_function, text_loops_of
-from intarsia.native.sizes.text_loops import POSITIONS
+from intarsia.native.sizes.text_loops import NEIGHBOURS, POSITIONS
 from intarsia.native.tir import default_tir
 from intarsia.op.token_append_op import token_append_value
 from intarsia.op.token_pool_op import POOL_MODES, token_pool_value
 from intarsia.op.token_positions_op import token_positions_value
+from intarsia.op.token_window_op import token_window_value
 from intarsia.runtime.kernel import Array
 
 SIZES = ((1, 1), (1, 7), (3, 1), (2, 5), (5, 13), (7, 2))
@@ -109,6 +110,28 @@ def test_items_are_copied_to_tokens(source: ItemKind, columns: int, dtype: DType
         grid = items[:, None] if source is ItemKind.TEXTS else items[None]
         expected = np.broadcast_to(grid, (texts, tokens, columns)).reshape(result.shape)
         assert np.array_equal(result, expected)
+
+
+@settings(max_examples=examples(20, 8), deadline=None)
+@given(
+    st.integers(-9, 9),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.integers(1, 100),
+    st.sampled_from([DType.FLOAT32, DType.INT64]),
+    st.booleans(),
+    st.sampled_from(sorted(x86_sets())),
+)
+def test_tokens_have_their_neighbours_beside_them(
+    first: int, count: int, step: int, columns: int, dtype: DType, is_parallel: bool, isa: str
+) -> None:
+    form = TextLoops(("x",), "y", columns, dtype, NEIGHBOURS, heads=count, first=first, step=step)
+    kernel = kernel_of(form, x86_sets()[isa], is_parallel=is_parallel)
+    for texts, tokens in SIZES:
+        source = some(dtype, texts, tokens, columns)
+        result = np.full((texts, tokens, count, columns), 77, dtype.numpy)
+        run(kernel, [source], result, texts, tokens)
+        assert np.array_equal(result, token_window_value(source, first, count, step))
 
 
 @settings(max_examples=examples(12, 6), deadline=None)

@@ -7,9 +7,11 @@ import pytest
 from tests.onnx_models import model_of
 from tests.token_programs import (
     CONSTANTS,
+    COUNTED,
     FORMS,
     HEADS,
     LENGTHS,
+    NEIGHBOURS,
     OPERATORS,
     POOLED,
     RANGES,
@@ -21,6 +23,7 @@ from tests.token_programs import (
 from intarsia import build, from_onnx
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Op, SymbolicDim, post_order
 from intarsia.passes.bind_dims import bind_function
+from intarsia.passes.rules.tensor_facts import operator_name
 from intarsia.passes.tokens import MixedTokensError, TokenProgram, token_program
 from intarsia.runtime.kernel import Array
 
@@ -68,7 +71,7 @@ def test_the_form_computes_the_same(form: str) -> None:
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("step", [*FORMS, *POOLED, *OPERATORS])
+@pytest.mark.parametrize("step", [*FORMS, *POOLED, *NEIGHBOURS, *COUNTED, *OPERATORS])
 def test_the_form_computes_the_same_for_several_texts(step: str, head: str) -> None:
     mod = from_onnx(token_model([step], head=head, texts="batch"))
     tokens = tokens_of(mod, "batch")
@@ -171,8 +174,22 @@ def test_a_scale_that_grows_for_long_texts_is_refused(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
-        ("l = Shape <start = 1, end = 2> (x) n = Add (l, one1) f = Cast <to = 1> (n) y = Div (x, f)", "Cast"),
-        ("l = Shape <start = 1, end = 2> (x) n = Mod (l, two) f = Cast <to = 1> (n) y = Add (x, f)", "Cast"),
+        (
+            "l = Shape <start = 1, end = 2> (x) n = ReduceProd (l) f = Cast <to = 1> (n) g = Expand (f, l) "
+            "h = CumSum (g, zero0) d = ReduceMax (h) y = Div (x, d)",
+            "ReduceMax",
+        ),
+        ("y = Pad (x, before, , one1)", "mixes items"),
+        ("y = Pad (x, turned, one)", "mixes items"),
+        ("t = Transpose <perm = [0, 2, 1]> (x) y = Conv (t, taps)", "mixes items"),
+        (
+            "t = Transpose <perm = [0, 2, 1]> (x) y = Conv <strides = [2], pads = [1, 1]> (t, taps)",
+            "mixes items",
+        ),
+        (
+            "t = Transpose <perm = [0, 2, 1]> (x) y = Conv <pads = [1, 1], group = 2> (t, halves)",
+            "mixes items",
+        ),
         ("y = CumSum (x, one0)", "mixes items"),
         (
             "t = Transpose <perm = [0, 2, 1]> (x) s = MatMul (x, t) p = Softmax (s) y = MatMul (p, x)",
@@ -185,7 +202,6 @@ def test_a_scale_that_grows_for_long_texts_is_refused(monkeypatch: pytest.Monkey
         ),
         ("y = Gather <axis = 1> (x, two0)", "mixes items"),
         ("y = ReduceProd (x, one1)", "mixes items"),
-        ("s = Softmax <axis = 1> (x) y = ReduceSum (s, one1)", "mixes items"),
         ("y = Slice (x, one1, two, one1)", "mixes items"),
     ],
 )
@@ -198,7 +214,29 @@ def test_what_is_no_such_program_is_refused(steps: str, why: str) -> None:
         one0=np.int64(1),
         one1=np.array([1], np.int64),
         two=np.array([2], np.int64),
+        one=np.float32(1),
+        before=np.array([2, 0], np.int64),
+        turned=np.array([0, 1, 0, 0, -1, 0], np.int64),
+        taps=np.ones((8, 8, 3), np.float32),
+        halves=np.ones((8, 4, 3), np.float32),
     )
     model.graph.output[0].type.tensor_type.ClearField("shape")
     with pytest.raises(MixedTokensError, match=why):
+        tokens_of(from_onnx(model))
+
+
+@pytest.mark.parametrize("name", [*NEIGHBOURS])
+def test_neighbours_are_windows(name: str) -> None:
+    function = tokens_of(from_onnx(token_model([name]))).function
+    assert len(attentions(function, "token_window")) == 1
+    assert not any(operator_name(node) in ("Conv", "Pad", "Concat") for node in post_order(function))
+
+
+def test_a_convolution_with_many_neighbours_is_refused() -> None:
+    model = model_of(
+        "g (float[1, 8, length] x) => (float y) { y = Conv <pads = [1024, 1024]> (x, taps) }",
+        opset=18,
+        taps=np.ones((8, 8, 2049), np.float32),
+    )
+    with pytest.raises(MixedTokensError, match="mixes items"):
         tokens_of(from_onnx(model))

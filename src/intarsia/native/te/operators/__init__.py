@@ -44,6 +44,7 @@ from intarsia.native.te.operators import (
     token_attention,
     token_pool,
     token_positions,
+    token_window,
     top_k,
     transposed_convolution,
     transposition,
@@ -116,6 +117,7 @@ _FAMILIES = (
     token_attention,
     token_pool,
     token_positions,
+    token_window,
     tree_ensemble,
     unary,
 )

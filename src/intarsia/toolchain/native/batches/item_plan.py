@@ -108,6 +108,8 @@ def _among_texts(
             return {name: ItemKind.TEXTS}, ItemKind.TOKENS, TEXTS_AND_LENGTH
         case "tail":
             return {name: ItemKind.KEYS}, ItemKind.TOKENS, WITH_KEYS
+        case "neighbours":
+            return {name: ItemKind.TOKENS}, ItemKind.TOKENS, TEXTS_AND_LENGTH
         case "running sum":
             return {name: of_all}, of_all, count
         case _:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from tests.onnx_models import model_of
 from tests.token_programs import (
+    COUNTED,
     FORMS,
     HEADS,
     LENGTHS,
+    NEIGHBOURS,
     OPERATORS,
     POOLED,
     PROGRAMS,
@@ -70,7 +72,9 @@ PAIRS = ((1, 1), (1, 7), (2, 8), (3, 17), (7, 1), (5, 13), (2, 64))
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    "steps", [list(FORMS), list(POOLED), list(OPERATORS), ["positions", "slopes"]], ids=str
+    "steps",
+    [list(FORMS), list(POOLED), list(NEIGHBOURS), list(COUNTED), list(OPERATORS), ["positions", "slopes"]],
+    ids=str,
 )
 def test_several_texts_of_any_length_are_right(steps: list[str], threads: int) -> None:
     mod = from_onnx(token_model([name for step in steps for name in (step, "norm")], texts="batch"))
@@ -222,7 +226,11 @@ def test_many_lengths_leave_memory_flat() -> None:
     [
         ("y = CumSum (x, one0)", "mixes items"),
         ("y = ReduceProd <keepdims = 0> (x, one1)", "mixes items"),
-        ("l = Shape <start = 1, end = 2> (x) f = Cast <to = 1> (l) y = Div (x, f)", "number of tokens"),
+        (
+            "l = Shape <start = 1, end = 2> (x) f = Cast <to = 1> (l) g = Expand (f, l) d = ReduceSum (g) "
+            "y = Div (x, d)",
+            "number of tokens",
+        ),
         ("t = Transpose <perm = [0, 2, 1]> (x) s = MatMul (x, t) y = Softmax (s)", "mixes items"),
         ("y = Transpose <perm = [0, 2, 1]> (x)", "does not have the items in its first axis"),
     ],

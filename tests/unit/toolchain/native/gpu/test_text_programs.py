@@ -10,7 +10,18 @@ import pytest
 from tests.decoders import FORMS as DECODERS
 from tests.decoders import decoder
 from tests.gpu_on_cpu.fake_machine import machine_with_gpus
-from tests.token_programs import FORMS, HEADS, OPERATORS, POOLED, PROGRAMS, program, token_inputs, token_model
+from tests.token_programs import (
+    COUNTED,
+    FORMS,
+    HEADS,
+    NEIGHBOURS,
+    OPERATORS,
+    POOLED,
+    PROGRAMS,
+    program,
+    token_inputs,
+    token_model,
+)
 from tests.unit.toolchain.native.batches.test_decoder_kernel import require_right
 
 from intarsia import build, from_onnx
@@ -65,7 +76,7 @@ def test_a_text_of_any_length_is_right(name: str) -> None:
     "steps",
     [
         pytest.param([name, "norm"], marks=() if name in QUICK else pytest.mark.slow)
-        for name in (*FORMS, *POOLED, *OPERATORS, "positions")
+        for name in (*FORMS, *POOLED, *NEIGHBOURS, *COUNTED, *OPERATORS, "positions")
     ],
     ids=lambda steps: steps[0],
 )
