@@ -120,6 +120,14 @@ NEIGHBOURS: Final = {
     "convolution of what is padded": _CHANNELS_FIRST
     + "h = Pad (t, before3) c = Conv <pads = [0, 1], dilations = [2]> (h, taps3)"
     + _CHANNELS_LAST,
+    "convolution in groups": _CHANNELS_FIRST
+    + "c = Conv <pads = [1, 1], group = 2> (t, taps_of_half, ones8)"
+    + _CHANNELS_LAST,
+    "convolution that is cut": _CHANNELS_FIRST
+    + "h = Conv <pads = [2, 2]> (t, taps3) l = Shape <start = 1, end = 2> (x) c = Slice (h, zero, l, two)"
+    + _CHANNELS_LAST,
+    "rows by token": "t = Transpose <perm = [1, 0, 2]> (x) h = Reshape (t, rows8) d = Gemm (h, wq, ones8) "
+    "r = Shape (t) e = Tanh (d) g = Reshape (e, r) y = Transpose <perm = [1, 0, 2]> (g) ",
     "moved by a pad": "h = Pad (x, later1) y = Add (x, h) ",
     "moved back by a pad": "h = Pad (x, earlier2, , one1) y = Add (x, h) ",
     "moved by a cut": "h = Pad (x, later3) l = Shape <start = 1, end = 2> (x) g = Slice (h, zero, l, one1) "
@@ -225,6 +233,7 @@ def _renamed(number: int, before: str, word: re.Match[str]) -> str:
 CONSTANTS: Final[dict[str, Array]] = {
     "taps3": np.random.default_rng(4).standard_normal((8, 8, 3)).astype(np.float32) / 4,
     "taps4": np.random.default_rng(5).standard_normal((8, 8, 4)).astype(np.float32) / 4,
+    "taps_of_half": np.random.default_rng(7).standard_normal((8, 4, 3)).astype(np.float32) / 2,
     "taps5": np.random.default_rng(6).standard_normal((8, 1, 5)).astype(np.float32),
     "before3": np.array([0, 0, 3, 0, 0, 0], np.int64),
     "later1": np.array([0, 1, 0, 0, -1, 0], np.int64),

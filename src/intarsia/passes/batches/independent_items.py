@@ -123,6 +123,8 @@ def _examine_call(call: Call, axes: dict[Expr, BatchAxis]) -> str | None:
         axes[call] = provided_axis(call, of_args)
         return _misplaced(call, expression_name(call), axes[call])
     rule = item_rule(op)
+    if rule is not None and None in _shapes(call.checked_type):
+        return f"the shape of {expression_name(call)} depends on data"
     plain = [axis if isinstance(axis, int) else None for axis in of_args]
     axis = None if rule is None or plain != of_args else rule(call, plain)
     if axis is None:

@@ -9,6 +9,7 @@ position_table    biases by the position of a key, or by its distance, as tables
 token_counts      numbers that depend on the number of tokens
 token_neighbours  convolutions over tokens, and tokens that are moved along their text
 pooled_weights    weights of tokens by a softmax over their text
+row_order         rows of all tokens text by text
 pool_call         calls of intarsia::token_pool
 token_positions   positions that are counted in masks
 token_twins       a program bound to several lengths, and what it computes from the length alone

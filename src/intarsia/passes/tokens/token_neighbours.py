@@ -25,8 +25,8 @@ from intarsia.passes.tokens.token_twins import LENGTHS, Array, TokenTwins
 _TOKENS: Final = LENGTHS[0]
 _ROWS: Final = 1
 """Axis of the tokens in what token_window takes."""
-_CHANNELS_FIRST: Final = 3
-"""Rank of the operand of a convolution over tokens: (texts, channels, tokens)."""
+_LAST: Final = 2
+"""Axis of the tokens in the operand of a convolution over them: (texts, channels, tokens)."""
 _MOST_ELEMENTS: Final = 16_384
 """Maximum number of elements of the neighbours of a token, which are written to memory."""
 _FLOATS: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
@@ -43,11 +43,11 @@ def neighbouring_tokens(node: Call, current: Call, twins: TokenTwins) -> Expr | 
     """
     match operator_name(node):
         case "Conv":
-            return _convolution(node, current, twins)
+            return _convolution(node, current, twins) if twins.token_axis(node) == _LAST else None
         case "Pad":
             return _moved_by_pad(node, current, twins)
         case "Slice":
-            return _moved_by_slice(node, current, twins)
+            return _cut_convolution(node, current, twins) or _moved_by_slice(node, current, twins)
         case "Concat":
             return _moved_by_concat(node, current, twins)
         case _:
@@ -62,32 +62,56 @@ def _reshaped(x: Expr, *shape: int) -> Call:
     return call("Reshape", x, Constant(np.array(shape, np.int64)))
 
 
-def _convolution(node: Call, current: Call, twins: TokenTwins) -> Expr | None:
-    """Return a convolution as a product, or as a sum for each channel, of the neighbours of each token."""
+def _convolution(node: Call, current: Call, twins: TokenTwins, begin: int = 0) -> Expr | None:
+    """Return a convolution as a product, or as a sum for each channel, of the neighbours of each token.
+
+    Args:
+        node: The convolution.
+        current: The same over rewritten arguments.
+        twins: The program bound to numbers of tokens.
+        begin: Position in its result of what belongs to the first token.
+    """
     data, rewritten, before = _without_pad(node.args[0], current.args[0], twins)
     weight, bias = current.args[1], current.args[2:3]
     shape, filters = twins.shape(data, _TOKENS), twins.shape(node.args[1], _TOKENS)
-    if shape is None or filters is None or len(shape) != _CHANNELS_FIRST or dtype_of(data) not in _FLOATS:
+    if shape is None or filters is None or len(shape) != _LAST + 1 or dtype_of(data) not in _FLOATS:
         return None
-    if twins.token_axis(data) != _CHANNELS_FIRST - 1 or twins.token_axis(node) != _CHANNELS_FIRST - 1:
+    if twins.token_axis(data) != _LAST:
         return None
     if not _has_texts_first(data, twins) or ints_attr(node.attrs, "strides") not in (None, (1,)):
         return None
     outputs, inputs, count = filters
     step, groups = (ints_attr(node.attrs, "dilations") or (1,))[0], int_attr(node.attrs, "group", 1)
-    is_depthwise = groups == shape[1] == outputs
-    if (groups != 1 and not is_depthwise) or count * shape[1] > _MOST_ELEMENTS:
+    if count * shape[1] > _MOST_ELEMENTS:
         return None
-    first = -before - _front_padding(node, step * (count - 1))
+    first = begin - before - _front_padding(node, step * (count - 1))
     rows = _window(call("Transpose", rewritten, perm=(0, 2, 1)), first, count, step)
-    if is_depthwise:
+    if groups == shape[1] == outputs:
         factors = _reshaped(call("Transpose", weight, perm=(2, 0, 1)), count, outputs)
         product = call("ReduceSum", call("Mul", rows, factors), Constant(np.array([2], np.int64)), keepdims=0)
-    else:
+    elif groups == 1:
         matrix = _reshaped(call("Transpose", weight, perm=(2, 1, 0)), count * inputs, outputs)
         product = call("MatMul", _reshaped(rows, 0, 0, -1), matrix)
+    else:
+        by_group = call("Transpose", _reshaped(rows, 0, 0, count, groups, inputs), perm=(0, 1, 3, 2, 4))
+        taps = call("Transpose", _reshaped(weight, groups, -1, inputs, count), perm=(0, 3, 2, 1))
+        matrices = _reshaped(taps, groups, count * inputs, -1)
+        products = call("MatMul", _reshaped(by_group, 0, 0, groups, 1, -1), matrices)
+        product = _reshaped(products, 0, 0, -1)
     total = call("Add", product, bias[0]) if bias else product
     return call("Transpose", total, perm=(0, 2, 1), span=node.span)
+
+
+def _cut_convolution(node: Call, current: Call, twins: TokenTwins) -> Expr | None:
+    """Return as many results of a convolution as there are tokens, if a Slice cuts these out of more."""
+    data, rewritten = node.args[0], current.args[0]
+    is_longer = operator_name(data) == operator_name(rewritten) == "Conv" and twins.token_axis(data) is None
+    if not is_longer or twins.token_axis(node) != _LAST:
+        return None
+    begin = _start(node, _LAST, twins)
+    if begin is None or not isinstance(data, Call) or not isinstance(rewritten, Call):
+        return None
+    return _convolution(data, rewritten, twins, begin)
 
 
 def _front_padding(node: Call, total: int) -> int:

