@@ -67,7 +67,7 @@ def _convolution(node: Call, current: Call, twins: TokenTwins, begin: int = 0) -
 
     Args:
         node: The convolution.
-        current: The same over rewritten arguments.
+        current: The call over rewritten arguments.
         twins: The program bound to numbers of tokens.
         begin: Position in its result of what belongs to the first token.
     """
