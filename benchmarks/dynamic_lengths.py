@@ -5,7 +5,8 @@ stead, and what depends on it is cut out of tables for the most positions. t5 is
 Engines run the dynamic model; on one thread OpenVINO is compiled for each length.
 
 With several texts, their number is a dimension of any size as well. The decoders gpt2_past and llama_past
-read one more token of each text; lengths are those of the past.
+read one more token of each text; lengths are those of the past. An ONNX file may be given in place of a name:
+symbolic dimensions in front count texts, others tokens.
 
 Each contender is a process of its own, stopped while another one is timed; turns are interleaved. "native"
 has one kernel for all lengths; "native static" is compiled for each of them, which takes most of the time.
@@ -60,7 +61,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", default=["bert", "gpt2"], help=", ".join(MODELS))
+    parser.add_argument(
+        "models", nargs="*", default=["bert", "gpt2"], help=f"{', '.join(MODELS)}, or ONNX files"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--texts", type=int, default=1, help="texts of a call, all of one length")
@@ -74,6 +77,9 @@ def main() -> None:
         serve(contender, file, arguments.threads, arguments.lengths, arguments.texts)
         return
     for model in arguments.models:
+        if model.endswith(".onnx"):
+            report(Path(model).stem, Path(model), arguments)
+            continue
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
             onnx.save(model_of(model, arguments.layers, arguments.texts), path)
@@ -184,16 +190,17 @@ def sizes_of(module: IRModule, length: int, texts: int) -> dict[str, int]:
     sizes = {LENGTH: length, TEXTS: texts}
     past = {"past_sequence_length": length, "sequence_length": 1, "batch_size": texts}
     past["past_sequence_length + sequence_length"] = length + 1
-    names = {dim.name for param in module["main"].params for dim in _symbols(param)}
-    return {name: size for name, size in (sizes | past).items() if name in names}
+    names = {dim.name: axis for param in module["main"].params for axis, dim in _symbols(param)}
+    known = sizes | past
+    return {name: known.get(name, length if axis else texts) for name, axis in names.items()}
 
 
-def _symbols(param: Var) -> list[SymbolicDim]:
+def _symbols(param: Var) -> list[tuple[int, SymbolicDim]]:
     from intarsia.ir import SymbolicDim, TensorType
 
     type_ = param.checked_type
     dims = type_.shape if isinstance(type_, TensorType) else None
-    return [dim for dim in dims or () if isinstance(dim, SymbolicDim)]
+    return [(axis, dim) for axis, dim in enumerate(dims or ()) if isinstance(dim, SymbolicDim)]
 
 
 def report(model: str, path: Path, arguments: argparse.Namespace) -> None:
