@@ -11,7 +11,7 @@ infer            types of calls, through onnx's own inference per node
 let_types        types of let variables
 control_flow     types of Loop, Scan and SequenceMap, whose bodies are functions
 intarsia_ops     the operators that ONNX lacks: counted_rows_op, simulated_quantize_op, token_append_op,
-                 token_attention_op, token_pool_op, token_positions_op, token_window_op,
+                 token_attention_op, token_filter_op, token_pool_op, token_positions_op, token_window_op,
                  tree_ensemble_op
 operator_table   one row of facts per operator; operator_facts has the columns and their values
 attribute_check  attribute values that onnx's inference cannot handle

@@ -37,6 +37,7 @@ from intarsia.op.reference_gaps import REPLACED, reference_gap
 from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE, simulated_quantize_value
 from intarsia.op.token_append_op import APPENDED_TOKENS, token_append_value
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS, token_attention_value
+from intarsia.op.token_filter_op import FILTER_OF_TOKENS, filter_of, token_filter_value
 from intarsia.op.token_pool_op import POOL_OF_TOKENS, token_pool_value
 from intarsia.op.token_positions_op import COUNTED_POSITIONS, token_positions_value
 from intarsia.op.token_window_op import WINDOW_OF_TOKENS, token_window_value, window_of
@@ -109,6 +110,9 @@ def _own_value(call: Call, values: Sequence[Array]) -> Array:
     if call.op.name == COUNTED_POSITIONS:
         x, like = values
         return token_positions_value(x, like, str(call.attrs["mode"]))
+    if call.op.name == FILTER_OF_TOKENS:
+        x, taps = values
+        return token_filter_value(x, taps, *filter_of(call.attrs))
     if call.op.name == POOL_OF_TOKENS:
         axis, keepdims, mode = (call.attrs[name] for name in ("axis", "keepdims", "mode"))
         assert isinstance(axis, int)

@@ -14,6 +14,7 @@ token_append(past, new, starts)       keys or values with new ones behind them (
 token_pool(x, ...)                     one value of all tokens of each text (op/token_pool_op)
 token_positions(x, like, mode=)        positions of tokens, counted in masks (op/token_positions_op)
 token_window(x, ...)                   neighbours of each token in its text (op/token_window_op)
+token_filter(x, taps, ...)             weighted sums of these neighbours (op/token_filter_op)
 tree_ensemble(x, ...)                 what decision trees add up to (op/tree_ensemble_op)
 """
 
@@ -44,6 +45,12 @@ from intarsia.op.token_attention_op import (
     TOKEN_ATTENTION_ARGUMENTS,
     TOKEN_ATTENTION_ATTRIBUTES,
     token_attention_type,
+)
+from intarsia.op.token_filter_op import (
+    FILTER_OF_TOKENS,
+    TOKEN_FILTER_ARGUMENTS,
+    TOKEN_FILTER_ATTRIBUTES,
+    token_filter_type,
 )
 from intarsia.op.token_pool_op import POOL_OF_TOKENS, TOKEN_POOL_ATTRIBUTES, token_pool_type
 from intarsia.op.token_positions_op import (
@@ -104,6 +111,7 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
         POOL_OF_TOKENS: token_pool_type,
         COUNTED_POSITIONS: token_positions_type,
         WINDOW_OF_TOKENS: token_window_type,
+        FILTER_OF_TOKENS: token_filter_type,
         TREE_ENSEMBLE: tree_ensemble_type,
     }
 )
@@ -114,6 +122,7 @@ _ARGUMENTS = MappingProxyType(
         ATTENTION_OF_TOKENS: TOKEN_ATTENTION_ARGUMENTS,
         APPENDED_TOKENS: TOKEN_APPEND_ARGUMENTS,
         COUNTED_POSITIONS: TOKEN_POSITIONS_ARGUMENTS,
+        FILTER_OF_TOKENS: TOKEN_FILTER_ARGUMENTS,
         TREE_ENSEMBLE: TREE_ARGUMENTS,
         COUNTED_BOXES: COUNTED_BOXES_ARGUMENTS,
         SIMULATED_QUANTIZE: SIMULATED_QUANTIZE_ARGUMENTS,
@@ -131,6 +140,7 @@ _ATTRIBUTES = MappingProxyType(
         POOL_OF_TOKENS: TOKEN_POOL_ATTRIBUTES,
         COUNTED_POSITIONS: TOKEN_POSITIONS_ATTRIBUTES,
         WINDOW_OF_TOKENS: TOKEN_WINDOW_ATTRIBUTES,
+        FILTER_OF_TOKENS: TOKEN_FILTER_ATTRIBUTES,
         TREE_ENSEMBLE: TREE_ATTRIBUTES,
     }
 )

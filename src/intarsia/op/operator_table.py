@@ -296,6 +296,7 @@ INTARSIA_ROWS = (
     _row("simulated_quantize", OPAQUE,  KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("token_append",     OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("token_attention",  OPAQUE,    KEEP, (), NO_RULE, LARGEST_AXIS, PLAIN),
+    _row("token_filter",     OPAQUE,    KEEP, (), NO_RULE, LARGEST_AXIS, PLAIN),
     _row("token_pool",       OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("token_positions",  OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),
     _row("token_window",     OPAQUE,    KEEP, (), NO_RULE, NO_SUM, PLAIN),

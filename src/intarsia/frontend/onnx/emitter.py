@@ -52,6 +52,7 @@ from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.simulated_quantize_op import SIMULATED_QUANTIZE
 from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
+from intarsia.op.token_filter_op import FILTER_OF_TOKENS
 from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.op.token_positions_op import COUNTED_POSITIONS
 from intarsia.op.token_window_op import WINDOW_OF_TOKENS
@@ -68,6 +69,7 @@ _WITHOUT_EQUIVALENT = frozenset(
         ATTENTION_OF_TOKENS,
         COUNTED_BOXES,
         COUNTED_INDICES,
+        FILTER_OF_TOKENS,
         POOL_OF_TOKENS,
         SIMULATED_QUANTIZE,
         COUNTED_POSITIONS,

@@ -18,6 +18,7 @@ default_gpu_state    the schedule of a DAG, and its kernels
 kernels_of_items     kernels for any number of items, whose grid is computed when they are launched
 text_kernels         kernels between texts of any length and their tokens
 token_attention_kernel   attention among these
+token_filter_kernel  weighted sums of the neighbours of each token
 virtual_threads      virtual threads of a thread, written out
 needless_barriers    kernels without barriers that order nothing
 thread_touches       whether two threads may touch one element

@@ -9,6 +9,8 @@ image_loops      a loop function for images of any size, from those for tiles of
 image_grids      a loop function for images of any size, from those for tiles of rows and columns
 image_moves      loop functions that move images: into blocks, borders, global pools, resizing (image_writer)
 text_loops       loop functions between texts and their tokens: pooling, and copies for each token
+token_filter     weighted sums of the neighbours of each token
+pooled           what becomes of the tokens of a text
 """
 
 from intarsia.native.sizes.attention_form import TokenAttention, token_attention_of
@@ -17,12 +19,15 @@ from intarsia.native.sizes.row_dag import with_rows, without_unit_axes
 from intarsia.native.sizes.row_tiles import RowTiles, row_tiles
 from intarsia.native.sizes.text_loops import TextLoops, spread_dag, text_function, text_loops_of
 from intarsia.native.sizes.token_attention import attention_function
+from intarsia.native.sizes.token_filter import TokenFilter, filter_function, token_filter_of
 
 __all__ = [
     "RowTiles",
     "TextLoops",
     "TokenAttention",
+    "TokenFilter",
     "attention_function",
+    "filter_function",
     "repeat_items",
     "repeat_rows",
     "row_tiles",
@@ -30,6 +35,7 @@ __all__ = [
     "text_function",
     "text_loops_of",
     "token_attention_of",
+    "token_filter_of",
     "with_rows",
     "without_unit_axes",
 ]

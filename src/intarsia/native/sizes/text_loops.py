@@ -260,24 +260,22 @@ class _Writer:
         return self._loop(MOST_ITEMS * heads, head, load(self.texts, ()) * heads, self._outer)
 
     def neighbours(self) -> Statement:
-        """Return the loop over texts and their tokens: rows of neighbours, or zeros beyond the text."""
+        """Return the loop over all tokens: rows of neighbours, or zeros beyond the text."""
         length, count = load(self.length, ()), self.form.heads
 
-        def token(text: Expression, position: Expression) -> Statement:
-            row = text * length + position
+        def token(row: Expression) -> Statement:
+            position = row % length
 
             def neighbour(at: Expression) -> Statement:
-                near = position + at * self.form.step + self.form.first
-                copied = self._copied(self.sources[0], text * length + near, row * count + at)
+                moved = at * self.form.step + self.form.first
+                near = position + moved
+                copied = self._copied(self.sources[0], row + moved, row * count + at)
                 inside = when(near < length, copied, self._filled(row * count + at))
                 return when(near >= 0, inside, self._filled(row * count + at))
 
             return self._loop(count, neighbour)
 
-        def texts(text: Expression) -> Statement:
-            return self._loop(MOST_TOKENS, lambda at: token(text, at), length)
-
-        return self._loop(MOST_ITEMS, texts, load(self.texts, ()), self._outer)
+        return self._loop(MOST_ITEMS, token, load(self.texts, ()) * length, self._outer)
 
     def count(self) -> Statement:
         """Return the loop over texts that counts positions of their tokens."""

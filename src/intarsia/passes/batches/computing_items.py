@@ -194,8 +194,8 @@ def token_pool(call: Call, axes: Sequence[int | None]) -> BatchAxis:
 
 
 def token_window(_call: Call, axes: Sequence[int | None]) -> BatchAxis:
-    """Texts are items."""
-    return 0 if axes[0] == 0 else None
+    """Texts are items; what weighs their tokens is the same for all."""
+    return 0 if axis_of_first(axes) == 0 else None
 
 
 def rotary_embedding(call: Call, axes: Sequence[int | None]) -> BatchAxis:

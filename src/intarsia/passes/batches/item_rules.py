@@ -13,6 +13,7 @@ from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN, ML_DOMAIN
 from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
+from intarsia.op.token_filter_op import FILTER_OF_TOKENS
 from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.op.token_positions_op import COUNTED_POSITIONS
 from intarsia.op.token_window_op import WINDOW_OF_TOKENS
@@ -90,6 +91,7 @@ _AMONG_TOKENS: Final[Mapping[str, ItemRule]] = MappingProxyType(
         ATTENTION_OF_TOKENS: computing_items.token_attention,
         COUNTED_POSITIONS: computing_items.token_positions,
         POOL_OF_TOKENS: computing_items.token_pool,
+        FILTER_OF_TOKENS: computing_items.token_window,
         WINDOW_OF_TOKENS: computing_items.token_window,
     }
 )

@@ -5,6 +5,7 @@ token_append     keys of all tokens have those of new tokens behind those of the
 token_attention  a token attends to keys, among them those of the past
 token_positions  the position of a token counts those before it
 token_window     a token has its neighbours beside it
+token_filter     a token sums up its neighbours
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from intarsia.ir import Call, Op
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.token_append_op import APPENDED_TOKENS
 from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
+from intarsia.op.token_filter_op import FILTER_OF_TOKENS
 from intarsia.op.token_pool_op import POOL_OF_TOKENS
 from intarsia.op.token_positions_op import COUNTED_POSITIONS
 from intarsia.op.token_window_op import WINDOW_OF_TOKENS
 from intarsia.passes.batches.item_axes import BatchAxis, attribute_axis, rank_of, shape_of
 
+_NEIGHBOURING: Final = frozenset({FILTER_OF_TOKENS, WINDOW_OF_TOKENS})
 _ROWS: Final = 2
 """Axis of tokens in queries, keys and values."""
 
@@ -37,8 +40,8 @@ def is_provided_for(call: Call, axes: Sequence[BatchAxis]) -> bool:
         return False
     if op.name == POOL_OF_TOKENS:
         return axes[0] == attribute_axis(call, 0, rank_of(call))
-    if op.name == WINDOW_OF_TOKENS:
-        return axes[0] == 1
+    if op.name in _NEIGHBOURING:
+        return axes[0] == 1 and all(axis is None for axis in axes[1:])
     if op.name == APPENDED_TOKENS:
         return axes[0] is None and axes[1] in (None, _ROWS)
     if op.name == COUNTED_POSITIONS:
@@ -68,7 +71,7 @@ def provided_axis(call: Call, axes: Sequence[BatchAxis]) -> int | None:
         is_of_keys = call.attrs["mode"] == "sum"
         has_tokens = call.attrs["mode"] in ("tail", "positions") and axes[1] is not None
         return 1 if is_of_keys or has_tokens else None
-    if op.name == WINDOW_OF_TOKENS:
+    if op.name in _NEIGHBOURING:
         return 1
     is_attending = op.name == ATTENTION_OF_TOKENS and axes[0] is not None
     is_joining = op.name == APPENDED_TOKENS and axes[1] is None

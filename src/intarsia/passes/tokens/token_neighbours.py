@@ -17,6 +17,7 @@ import numpy as np
 from intarsia.ir import Call, Constant, DType, Expr
 from intarsia.op import call
 from intarsia.op.opset import INTARSIA_DOMAIN
+from intarsia.op.token_filter_op import FILTER_OF_TOKENS
 from intarsia.op.token_window_op import WINDOW_OF_TOKENS
 from intarsia.passes.batches.item_axes import has_argument
 from intarsia.passes.rules.tensor_facts import dtype_of, int_attr, ints_attr, operator_name
@@ -85,17 +86,18 @@ def _convolution(node: Call, current: Call, twins: TokenTwins, begin: int = 0) -
     if count * shape[1] > _MOST_ELEMENTS:
         return None
     first = begin - before - _front_padding(node, step * (count - 1))
-    rows = _window(call("Transpose", rewritten, perm=(0, 2, 1)), first, count, step)
+    tokens = call("Transpose", rewritten, perm=(0, 2, 1))
+    rows = _window(tokens, first, count, step)
     if groups == shape[1] == outputs:
-        factors = _reshaped(call("Transpose", weight, perm=(2, 0, 1)), count, outputs)
-        product = call("ReduceSum", call("Mul", rows, factors), Constant(np.array([2], np.int64)), keepdims=0)
+        taps = _reshaped(call("Transpose", weight, perm=(2, 0, 1)), count, outputs)
+        product = call(FILTER_OF_TOKENS, tokens, taps, domain=INTARSIA_DOMAIN, first=first, step=step)
     elif groups == 1:
         matrix = _reshaped(call("Transpose", weight, perm=(2, 1, 0)), count * inputs, outputs)
         product = call("MatMul", _reshaped(rows, 0, 0, -1), matrix)
     else:
         by_group = call("Transpose", _reshaped(rows, 0, 0, count, groups, inputs), perm=(0, 1, 3, 2, 4))
-        taps = call("Transpose", _reshaped(weight, groups, -1, inputs, count), perm=(0, 3, 2, 1))
-        matrices = _reshaped(taps, groups, count * inputs, -1)
+        turned = call("Transpose", _reshaped(weight, groups, -1, inputs, count), perm=(0, 3, 2, 1))
+        matrices = _reshaped(turned, groups, count * inputs, -1)
         products = call("MatMul", _reshaped(by_group, 0, 0, groups, 1, -1), matrices)
         product = _reshaped(products, 0, 0, -1)
     total = call("Add", product, bias[0]) if bias else product

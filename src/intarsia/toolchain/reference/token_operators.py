@@ -34,6 +34,14 @@ def token_operators() -> tuple[type[OpRun], ...]:
 
             return (token_append_value(past, new, *starts),)
 
+    class token_filter(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, taps: Any, first: int = 0, step: int = 1, **_: Any) -> tuple[Any]:
+            from intarsia.op.token_filter_op import token_filter_value
+
+            return (token_filter_value(x, taps, first, step),)
+
     class token_pool(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
         op_domain = "intarsia"
 
@@ -58,4 +66,4 @@ def token_operators() -> tuple[type[OpRun], ...]:
 
             return (token_window_value(x, first, count, step),)
 
-    return token_append, token_attention, token_pool, token_positions, token_window
+    return token_append, token_attention, token_filter, token_pool, token_positions, token_window

@@ -22,12 +22,14 @@ from intarsia.native.gpu.emit_kernels import emit_kernels
 from intarsia.native.gpu.generate_ptx import MODELS
 from intarsia.native.gpu.text_kernels import text_kernel
 from intarsia.native.gpu.token_attention_kernel import token_attention_kernel
-from intarsia.native.sizes import TextLoops, TokenAttention
+from intarsia.native.gpu.token_filter_kernel import token_filter_kernel
+from intarsia.native.sizes import TextLoops, TokenAttention, TokenFilter
 from intarsia.native.sizes.text_loops import NEIGHBOURS
 from intarsia.native.tir import SplitAtBarriers
 from intarsia.native.tir.rewriting import block, with_body, with_kernels
 from intarsia.op.token_append_op import token_append_value
 from intarsia.op.token_attention_op import token_attention_value
+from intarsia.op.token_filter_op import token_filter_value
 from intarsia.op.token_pool_op import POOL_MODES, token_pool_value
 from intarsia.op.token_window_op import token_window_value
 from intarsia.runtime.kernel import Array
@@ -146,6 +148,19 @@ def test_tokens_get_their_neighbours(columns: int, length: int) -> None:
     expected = token_window_value(x, -4, 3, 3).reshape(-1, columns)
     given = {"x": x.reshape(-1, columns), **numbers(texts=2, length=length)}
     check(text_kernel(form).function, given, expected, 6 * length)
+
+
+@lengths
+@pytest.mark.parametrize("columns", [3, 300])
+def test_tokens_sum_up_their_neighbours(columns: int, length: int) -> None:
+    rng = np.random.default_rng(columns)
+    x, taps = (
+        rng.standard_normal(shape).astype(np.float32) for shape in ((2, length, columns), (3, columns))
+    )
+    form = TokenFilter("x", "w", ("x", "w"), "y", 3, columns, DType.FLOAT32, -4, 3)
+    expected = token_filter_value(x, taps, -4, 3).reshape(-1, columns)
+    given = {"x": x.reshape(-1, columns), "w": taps, **numbers(texts=2, length=length)}
+    check(token_filter_kernel(form).function, given, expected, 2 * length)
 
 
 @lengths

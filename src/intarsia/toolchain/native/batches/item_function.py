@@ -16,12 +16,14 @@ from intarsia.native.schedule import ScheduledDag, scheduled, with_state
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.sizes import (
     attention_function,
+    filter_function,
     repeat_items,
     repeat_rows,
     row_tiles,
     text_function,
     text_loops_of,
     token_attention_of,
+    token_filter_of,
     without_unit_axes,
 )
 
@@ -75,9 +77,13 @@ def item_function(
     if attention is not None:
         numbers = WITH_KEYS if attention.is_joined else TEXTS_AND_LENGTH
         return _among_tokens(dag, finished(attention_function(attention, isa)), numbers)
+    is_shared = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_TOKENS * max(1, work_of(dag.ops)))
+    filtered = token_filter_of(dag)
+    if filtered is not None:
+        function = filter_function(filtered, isa, is_parallel=is_shared)
+        return _among_tokens(dag, finished(function), TEXTS_AND_LENGTH)
     texts = text_loops_of(dag)
     if texts is not None:
-        is_shared = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_TOKENS * max(1, work_of(dag.ops)))
         numbers = WITH_PAST if texts.reads_past else WITH_KEYS if texts.reads_keys else TEXTS_AND_LENGTH
         return _among_tokens(dag, finished(text_function(texts, isa, is_parallel=is_shared)), numbers)
     plain = without_unit_axes(dag, carrying)

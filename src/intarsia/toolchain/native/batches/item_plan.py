@@ -21,7 +21,13 @@ from intarsia.native.execution.item_kind import (
     ItemKind,
 )
 from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
-from intarsia.native.sizes import TextLoops, spread_dag, text_loops_of, token_attention_of
+from intarsia.native.sizes import (
+    TextLoops,
+    spread_dag,
+    text_loops_of,
+    token_attention_of,
+    token_filter_of,
+)
 from intarsia.support.aligned_memory import ALIGNMENT
 from intarsia.support.errors import CompileError
 
@@ -181,6 +187,8 @@ class _Levels:
             writes, numbers = ItemKind.JOINED, WITH_PAST
             kept[texts.reads[0]] = ItemKind.PAST
             kept |= dict.fromkeys(texts.reads[2:], ItemKind.TEXTS)
+        elif token_filter_of(kernel.dag) is not None:
+            pass  # tokens of tokens
         elif texts is not None:
             kept, writes, numbers = _among_texts(texts, given)
         else:

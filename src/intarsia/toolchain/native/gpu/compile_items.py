@@ -14,9 +14,10 @@ from intarsia.native.gpu.emit_kernels import EmittedKernels, Launch, emit_kernel
 from intarsia.native.gpu.kernels_of_items import Tiling, kernels_of_items
 from intarsia.native.gpu.text_kernels import text_kernel
 from intarsia.native.gpu.token_attention_kernel import token_attention_kernel
+from intarsia.native.gpu.token_filter_kernel import token_filter_kernel
 from intarsia.native.graph import KernelPlan
 from intarsia.native.machine.isa import Isa
-from intarsia.native.sizes import text_loops_of, token_attention_of
+from intarsia.native.sizes import text_loops_of, token_attention_of, token_filter_of
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.toolchain.native.batches.batch_source import BatchSource, batch_source
 from intarsia.toolchain.native.batches.item_plan import ItemPlan, item_plan
@@ -179,15 +180,18 @@ class _ItemKernels:
         """Return the code of a computation."""
         stem, carrying = f"k{len(self.emitted)}", self.items.carrying[dag]
         attention, texts = token_attention_of(dag, carrying), text_loops_of(dag)
-        if attention is None and texts is None:
+        filtered = token_filter_of(dag)
+        if attention is None and texts is None and filtered is None:
             repeated = kernels_of_items(dag, carrying)
             kernels = emit_kernels(repeated.function, stem, self.model, self.module)
             number = repeated.function.params[-1].name
             return _Emitted(kernels, (number,), None, repeated.tiling, repeated.per_tile)
         if attention is not None:
             counted = token_attention_kernel(attention, self.model)
+        elif filtered is not None:
+            counted = token_filter_kernel(filtered)
         else:
-            assert texts is not None, "it is one of both"
+            assert texts is not None, "it is one of them"
             counted = text_kernel(texts)
         arrays = len(dag.placeholders) + len(dag.outputs)
         numbers = tuple(buffer.name for buffer in counted.function.params[arrays:])
