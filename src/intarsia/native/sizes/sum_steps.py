@@ -33,7 +33,7 @@ from intarsia.native.tir.rewriting import Replacement, block_like, flat, with_bo
 from intarsia.support.free_names import NameSupply
 
 _STEPS: Final = (4, 2)
-_MOST_SUMS: Final = 16
+_MOST_SUMS: Final = 32
 """Maximum number of vectors of sums in an iteration of several steps: it has as many multiplications."""
 
 
