@@ -67,10 +67,10 @@ class StraightLine:
         unknown = [slot for _, _, _, outputs, _ in self._steps for _, slot in outputs]
         changing = [*block.params, *self._buffers.fresh, *unknown]
         self._changing = [position for slot in changing for position in self._positions.get(slot, [])]
-        known = {*self._buffers.lasting, *self._buffers.fresh}
-        self._has_static_results = not unknown and known.issuperset(block.results)
+        buffered = {*self._buffers.lasting, *self._buffers.fresh}
+        self._has_static_results = not unknown and buffered.issuperset(block.results)
         new = [slot for _, _, _, outputs, is_new in self._steps for _, slot in outputs if is_new]
-        self._has_own_results = known.union(new).issuperset(block.results)
+        self._has_own_results = buffered.union(new).issuperset(block.results)
         self._copied = [
             slot in self._buffers.lasting or slot in block.results[:index]
             for index, slot in enumerate(block.results)
