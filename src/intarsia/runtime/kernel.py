@@ -89,6 +89,17 @@ class BindableKernel(Protocol):
         """
 
 
+@runtime_checkable
+class AllocatingKernel(Protocol):
+    """A kernel whose results share no memory with anything but the arrays that it was given for them.
+
+    Attributes:
+        has_new_results: Whether each result that `run` allocates is memory of its own, without a look at it.
+    """
+
+    has_new_results: bool
+
+
 @dataclass(frozen=True, slots=True)
 class AddressSeries:
     """Where a parameter of a kernel lies in each of many calls.

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from intarsia.runtime.kernel import (
     AddressSeries,
+    AllocatingKernel,
     Array,
     BindableKernel,
     Kernel,
@@ -38,6 +39,11 @@ class NamedKernel:
         if bound is None:
             return partial(self.run, inputs, outputs)
         return partial(self.call, bound)
+
+    @property
+    def has_new_results(self) -> bool:
+        """Whether each result that the kernel allocates is memory of its own."""
+        return isinstance(self.kernel, AllocatingKernel) and self.kernel.has_new_results
 
     @property
     def is_watched(self) -> bool:

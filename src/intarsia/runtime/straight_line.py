@@ -23,8 +23,10 @@ _PreparedStep: TypeAlias = tuple[
     list[Any],
     list[Any],
     tuple[tuple[int, int], ...],
+    bool,
 ]
-"""A kernel, its inputs, its outputs, and (position, slot) of those outputs that it allocates itself."""
+"""A kernel, its inputs, its outputs, (position, slot) of those outputs that it allocates itself, and whether
+these share no memory with anything."""
 
 
 class StraightLine:
@@ -62,11 +64,13 @@ class StraightLine:
         self._fresh = [
             (self._positions[slot], *form, ResultMemory()) for slot, form in self._buffers.fresh.items()
         ]
-        unknown = [slot for _, _, _, outputs in self._steps for _, slot in outputs]
+        unknown = [slot for _, _, _, outputs, _ in self._steps for _, slot in outputs]
         changing = [*block.params, *self._buffers.fresh, *unknown]
         self._changing = [position for slot in changing for position in self._positions.get(slot, [])]
-        known = {*self._buffers.lasting, *self._buffers.fresh}
-        self._has_static_results = not unknown and known.issuperset(block.results)
+        buffered = {*self._buffers.lasting, *self._buffers.fresh}
+        self._has_static_results = not unknown and buffered.issuperset(block.results)
+        new = [slot for _, _, _, outputs, is_new in self._steps for _, slot in outputs if is_new]
+        self._has_own_results = buffered.union(new).issuperset(block.results)
         self._copied = [
             slot in self._buffers.lasting or slot in block.results[:index]
             for index, slot in enumerate(block.results)
@@ -80,7 +84,7 @@ class StraightLine:
                 for target, index in positions:
                     target[index] = buffer
             self._run_steps(inputs)
-            if self._has_static_results:
+            if self._has_own_results:
                 return [
                     value.copy() if copied else value
                     for value, copied in zip(self._results, self._copied, strict=True)
@@ -133,14 +137,14 @@ class StraightLine:
         for positions, value in zip(self._params, inputs, strict=True):
             for target, index in positions:
                 target[index] = value
-        for run, arguments, outputs, unknown in self._steps:
+        arena = (self._buffers.arena,)
+        for run, arguments, outputs, unknown, is_new in self._steps:
             results = run(arguments, outputs)
             for position, slot in unknown:
                 result = results[position]
-                if isinstance(result, np.ndarray) and shares_memory(result, (self._buffers.arena,)):
-                    result = (
-                        result.copy()
-                    )  # a view of a buffer in the arena, which a later step may overwrite
+                if not is_new and isinstance(result, np.ndarray) and shares_memory(result, arena):
+                    # A view of a buffer in the arena, which a later step may overwrite.
+                    result = result.copy()
                 self._put(slot, result)
 
     def _forget(self) -> None:
@@ -159,7 +163,7 @@ class StraightLine:
                 self._positions.setdefault(slot, []).append((outputs, index))
             else:
                 unknown.append((index, slot))
-        return kernel.run, arguments, outputs, tuple(unknown)
+        return kernel.run, arguments, outputs, tuple(unknown), kernel.has_new_results
 
     def _put(self, slot: int, value: Value) -> None:
         for target, index in self._positions.get(slot, ()):

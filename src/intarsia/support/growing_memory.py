@@ -8,22 +8,19 @@ size pays this for all of its pages each time: 1.3 ms for the values of two laye
 from __future__ import annotations
 
 import mmap
-import sys
 from typing import Final
 
 import numpy as np
 
 from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.machine_memory import machine_memory
-from intarsia.support.page_memory import PAGE_CHOICE
+from intarsia.support.page_memory import NO_RESERVE, PAGE_CHOICE
 
 _HUGE: Final = 1 << 21
 _FEW: Final = 1 << 18
 """Bytes up to which memory comes from the heap, so that many small programs have no huge page each."""
 _LEAST_RESERVED: Final = 1 << 26
 _TIMES_RESERVED: Final = 16
-_NO_RESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
-"""Flag of memory that does not count before it is touched; Python names it from 3.13 on."""
 _FLAGS: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 
 
@@ -83,7 +80,7 @@ def _reserved(size: int) -> mmap.mmap:
     wanted = max(least, min(_LEAST_RESERVED + _TIMES_RESERVED * size, machine_memory()))
     while True:
         try:
-            return mmap.mmap(-1, wanted, flags=_FLAGS | _NO_RESERVE)
+            return mmap.mmap(-1, wanted, flags=_FLAGS | NO_RESERVE)
         except (OSError, OverflowError) as error:
             if wanted == least:
                 raise MemoryError(f"no {size} bytes of memory: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 from typing import NamedTuple
 
 from intarsia.ir.loop_walk import scalar_post_order
@@ -117,7 +117,12 @@ class ScheduleTask:
 
 def threads_pay(isa: Isa, threads: int, work: int) -> bool:
     """Return whether threads pay off for a number of elements."""
-    return threads > 1 and work >= _ELEMENTS_OF_BARRIER * isa.machine.barrier_cycles
+    return threads > 1 and work >= least_shared_work(isa)
+
+
+def least_shared_work(isa: Isa) -> int:
+    """Return the number of elements from which on threads pay off."""
+    return ceil(_ELEMENTS_OF_BARRIER * isa.machine.barrier_cycles)
 
 
 def work_of(ops: Iterable[Operation]) -> int:

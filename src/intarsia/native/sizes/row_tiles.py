@@ -30,7 +30,7 @@ peak."""
 _MOST_ROWS_FAR: Final = 14
 """The same where the matrix comes from beyond the second-level cache.
 
-Only the first tile of a panel waits for it, so that 9 rows as 5 and 4 by 3 vectors take 1.25 of the time of 9
+Only the first tile of a panel waits for it, so that 9 rows as 5 and 4 by 3 vectors took 1.25 of the time of 9
 by 2 (768x3072, one thread of Zen 4). Where 14 rows are in too few sets of the first-level cache, this is for
 a single tile only: 128 rows of 2048 take 0.78 of the time in tiles of 8 rows.
 """

@@ -4,7 +4,7 @@ All tensors have their tokens one behind another, those of a text behind those o
 token is a row of each tensor, and its number is in no stride. Keys and values that are joined with those of
 the past lie head by head: there a key is a row, and so its number is in no stride either:
 
-    for parallel text and head in 12582912 count texts[] * 12
+    for parallel text and head in 12582912 count texts[] * 12, or one by one if there is little work
       keys of the head in panels, as wide as a register tile; the last panel is filled with zeros
       biases of the scores by key; -inf where there is no key
       for tile in 1024 count (length[] + 7) floordiv 8
@@ -29,12 +29,13 @@ from intarsia.ir import Attrs, DType
 from intarsia.ir.prim_func import Allocate, For, ForKind, LoopVar, PrimFunc, Statement
 from intarsia.native.execution.most_items import MOST_ITEMS, MOST_TOKENS
 from intarsia.native.machine.isa import Isa
+from intarsia.native.schedule.schedule_task import least_shared_work
 from intarsia.native.sizes.attention_form import TokenAttention
 from intarsia.native.sizes.attention_writer import PANEL_VECTORS, AttentionWriter
 from intarsia.native.sizes.text_loops import FIRST, with_numbers
 from intarsia.native.te import Expression
 from intarsia.native.te.expression import literal
-from intarsia.native.te.functions import const
+from intarsia.native.te.functions import const, select
 from intarsia.native.te.operators.loop_nest import load, store, when
 from intarsia.native.tir.rewriting import block
 
@@ -64,8 +65,8 @@ class _Writer(AttentionWriter):
 
     def function(self) -> PrimFunc:
         heads, texts = self.form.heads, load(self.texts, ())
-        number = LoopVar(self.names.fresh("head"))
-        head = self.begin(Expression(number))
+        group, number = LoopVar(self.names.fresh("group")), LoopVar(self.names.fresh("head"))
+        head = self.begin(Expression(group) + Expression(number))
         many = block([self._panels(), self._tiles(head)])
         steps = when(self.token_count <= _FEW_TOKENS, self._few(head), many)
         body = block([self.copied_biases(head), steps])
@@ -75,7 +76,12 @@ class _Writer(AttentionWriter):
         params = (*self.params, self.result, self.texts, self.length)
         if self.form.is_joined:
             params = (*params, self.all_keys)
-        nest = For(number, MOST_ITEMS * heads, body, ForKind.PARALLEL, (texts * heads).scalar)
+        # One iteration of the parallel loop, which the calling thread runs alone, or one for each head.
+        pairs, most = texts * heads, MOST_ITEMS * heads
+        work = pairs * self.token_count * self.key_count * (self.form.size + self.form.value_size)
+        is_shared = least_shared_work(self.isa) <= work
+        inside = For(number, most, body, ForKind.SERIAL, select(is_shared, 1, pairs).scalar)
+        nest = For(group, most, inside, ForKind.PARALLEL, select(is_shared, pairs, 1).scalar)
         return PrimFunc(params, nest, Attrs({"contract": True}))
 
     def _panels(self) -> Statement:

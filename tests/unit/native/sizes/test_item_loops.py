@@ -23,7 +23,7 @@ from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.native.machine.isa import Isa
-from intarsia.native.sizes import RowTiles, repeat_items, repeat_rows, row_tiles
+from intarsia.native.sizes import RowTiles, repeat_items, repeat_rows, row_tiles, with_steps
 from intarsia.native.te.op_attrs import LAYOUT_FREE
 from intarsia.native.tir import default_tir
 from intarsia.runtime.kernel import Array
@@ -87,9 +87,9 @@ def _shapes(rows: int, depth: int, columns: int) -> tuple[tuple[tuple[int, ...],
 
 def loops_of(tiles: RowTiles, rows: int, isa: Isa, *, is_parallel: bool) -> PrimFunc:
     """Return the loop function of a product for items of some rows."""
-    passes = default_tir(isa.vector_bytes, isa.vector_registers)
+    passes, lanes = default_tir(isa.vector_bytes, isa.vector_registers), isa.vector_bytes // 4
     functions = [
-        passes(IRModule({GlobalVar("f"): schedule.lowered(isa.caches)})).prim_func("f")
+        with_steps(passes(IRModule({GlobalVar("f"): schedule.lowered(isa.caches)})).prim_func("f"), lanes)
         for schedule in tiles.schedules
     ]
     return repeat_rows(functions, {"x", "y"}, rows, tiles.height, is_parallel=is_parallel)
@@ -119,7 +119,7 @@ def test_every_number_of_rows_is_right(
     packings = {packing.tensor_name: packing for packing in tiles.schedules[0].packings}
     packed = packings["w"].pack(w) if "w" in packings else w
     kernel, height = compile_kernel(function, isa), len(tiles.schedules)
-    for items in (0, 1, 2, height - 1, height, height + 1, 2 * height + 3, 1):
+    for items in (0, 1, 2, height - 1, height, height + 1, height + 2, 2 * height + 3, 1):
         x = random_rows((items * rows, depth), items)
         y = np.full(
             (items * rows + 1, columns), np.nan, np.float32

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from intarsia.ir import PrimFunc
+from intarsia.ir import DType, PrimFunc
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.item_kind import TEXTS_AND_LENGTH, WITH_KEYS, WITH_PAST
 from intarsia.native.loop_state import LoopState
@@ -24,6 +24,7 @@ from intarsia.native.sizes import (
     text_loops_of,
     token_attention_of,
     token_filter_of,
+    with_steps,
     without_unit_axes,
 )
 
@@ -91,7 +92,8 @@ def item_function(
     is_parallel = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_ITEMS * work_of(dag.ops))
     if tiles is not None:
         rows = plain.outputs[0].shape[0]
-        functions = [lowered(schedule) for schedule in tiles.schedules]
+        lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize
+        functions = [with_steps(lowered(schedule), lanes) for schedule in tiles.schedules]
         function = repeat_rows(functions, with_items, rows, tiles.height, is_parallel=is_parallel)
         schedule = tiles.schedules[0]
     else:

@@ -57,6 +57,8 @@ class ItemKernel:
         ArtifactError: The region's code is damaged, or uses what this machine has not.
     """
 
+    has_new_results = True
+
     def __init__(
         self,
         source: KernelSource,

@@ -118,6 +118,24 @@ def test_results_into_given_memory(perceptron: Executable) -> None:
         np.testing.assert_allclose(buffer, right, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("items", [1, 9])
+@pytest.mark.parametrize("last", ["Identity (x)", "Neg (x)"])
+def test_results_share_no_memory(items: int, last: str) -> None:
+    text = (
+        "g (float[n, 4] x) => (float[n, 4] y, float[n, 4] z, float[n, 2, 2] r, float[n, 4] l) "
+        f"<int64[3] s = {{-1, 2, 2}}> {{ y = Relu (x) z = Identity (y) r = Reshape (y, s) l = {last} }}"
+    )
+    given_inputs = {"x": np.arange(items * 4, dtype=np.float32).reshape(items, 4) - 5}
+    with native(program(text)) as executable:
+        first, second = run(executable, given_inputs), run(executable, given_inputs)
+    arrays = [*first, *second, given_inputs["x"]]
+    assert len(arrays) == 9
+    for number, array in enumerate(arrays):
+        assert not any(np.shares_memory(array, other) for other in arrays[:number])
+    for result, right in zip(second, run(build(program(text)), given_inputs), strict=True):
+        np.testing.assert_array_equal(result, right)
+
+
 def test_no_items_have_empty_results(perceptron: Executable) -> None:
     assert [np.shape(item) for item in run(perceptron, inputs(PERCEPTRON, 0))] == [(0, 6), (0, 2, 3)]
 
