@@ -49,7 +49,7 @@ def test_gathered_elements(axis: int, indices: Any, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("extents", [(3, 40), (40, 3), (33, 33)])
 def test_elements_of_a_long_axis(axis: int, extents: tuple[int, int]) -> None:
-    """onnx's reference fails here; exporters write token types as such a Gather of a table of positions."""
+    """ONNX's reference fails here; exporters write token types as such a Gather of a table of positions."""
     data = np.arange(extents[0] * extents[1]).reshape(extents)
     rows, columns = min(2, extents[0]), min(3, extents[1])
     indices = np.array([[-1, 0, 2], [1, 2, 0]])[:rows, :columns]
