@@ -42,7 +42,7 @@ def test_scan_stacks_along_its_axes() -> None:
 @pytest.mark.parametrize("lengths", [(5, ANY), (ANY, 5)])
 def test_scan_takes_its_length_from_any_argument_that_says_it(lengths: tuple[Dim, Dim]) -> None:
     scanned = [TensorType((length, 2), ROW.dtype) for length in lengths]
-    types = (*scanned, body((f32(2), f32(2)), f32(3)))
+    types: tuple[Type, ...] = (*scanned, body((f32(2), f32(2)), f32(3)))
     assert control_flow_types("Scan", types, Attrs({"num_scan_inputs": 2})) == (f32(5, 3),)
 
 

@@ -7,6 +7,7 @@ joined_keys       keys and values that are joined with those of the past, as pro
 score_bias        masks of attention as biases by key
 position_table    biases by the position of a key, or by its distance, as tables
 token_positions   positions that are counted in masks
+token_views       gathers of all tokens in their order as views
 token_twins       a program bound to several lengths, and what it computes from the length alone
 """
 

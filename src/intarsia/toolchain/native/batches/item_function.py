@@ -73,7 +73,7 @@ def item_function(
     with_items = {*carrying, *outputs}
     attention = token_attention_of(dag, carrying)
     if attention is not None:
-        numbers = WITH_KEYS if attention.is_joined else TEXTS_AND_LENGTH
+        numbers = WITH_KEYS if attention.counts_keys else TEXTS_AND_LENGTH
         return _among_tokens(dag, finished(attention_function(attention, isa)), numbers)
     texts = text_loops_of(dag)
     if texts is not None:
