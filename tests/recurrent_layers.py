@@ -14,7 +14,7 @@ def recurrent_model(
     operator: str,
     *,
     steps: int | str = 5,
-    batch: int = 1,
+    batch: int | str = 1,
     features: int = 3,
     width: int = 4,
     direction: str = "forward",
@@ -29,7 +29,7 @@ def recurrent_model(
     Args:
         operator: "RNN", "GRU" or "LSTM".
         steps: Number of steps, or the name of a dimension.
-        batch: Number of sequences.
+        batch: Number of sequences, or the name of a dimension; then the layer has no initial states.
         features: Size of an input of a step.
         width: The hidden size.
         direction: The attribute.
@@ -42,7 +42,7 @@ def recurrent_model(
     generator, count = np.random.default_rng(seed), 2 if direction == "bidirectional" else 1
     gates, is_batch_first = GATES[operator], bool(attrs.get("layout", 0))
     state = (batch, count, width) if is_batch_first else (count, batch, width)
-    shapes = {
+    shapes: dict[str, tuple[Any, ...]] = {
         "w": (count, gates * width, features),
         "r": (count, gates * width, width),
         "b": (count, 2 * gates * width),

@@ -94,6 +94,8 @@ TOKEN_WISE: Final = {
     "residual": "h = MatMul (x, wv) t = Tanh (h) y = Add (x, t) ",
     "softmax": "y = Softmax <axis = 2> (x) ",
     "positions": "l = Shape <start = 1, end = 2> (x) h = Slice (places, zero, l, one1) y = Add (x, h) ",
+    "token types": "l = Shape <end = 1> (m) c = Concat <axis = 0> (l, sixty4) r = Expand (zeros64, c) "
+    "g = GatherElements <axis = 1> (r, m) d = Gather (wk, g) y = Add (x, d) ",
     "halves": "h, g = Split <axis = 2, num_outputs = 2> (x) y = Concat <axis = 2> (g, h) ",
     "masked rows": "h = Cast <to = 1> (m) g = Unsqueeze (h, two) y = Mul (x, g) ",
 }
@@ -159,8 +161,11 @@ OPERATORS: Final = {
     "operator with a bias": "f = Cast <to = 1> (m) e = Mul (f, low) r = Unsqueeze (e, axes) "
     "o0 = Attention (q, k, v, r) ",
     "causal operator": "o0 = Attention <is_causal = 1, scale = 0.25> (q, k, v) ",
+    "without nan": "kt = Transpose <perm = [0, 1, 3, 2]> (k) s0 = MatMul (q, kt) f = Cast <to = 9> (m) "
+    "n = Not (f) r = Unsqueeze (n, axes) b = Where (r, s0, infinite) p0 = Softmax <axis = -1> (b) "
+    "d = IsNaN (p0) p = Where (d, nothing, p0) o0 = MatMul (p, v) ",
 }
-"""Attention as one operator, from queries, keys and values of two heads.
+"""Attention as one operator, or with zeros in place of NaN, from queries, keys and values of two heads.
 
 Masks are turned: they hide the first token, so that there are queries without a visible key."""
 HEADS: Final = {
@@ -253,6 +258,9 @@ CONSTANTS: Final[dict[str, Array]] = {
     "low": np.array(-10000, np.float32),
     "lowest": np.array(np.finfo(np.float32).min, np.float32),
     "nothing": np.array(0, np.float32),
+    "sixty4": np.array([64], np.int64),
+    "zeros64": np.zeros((1, 64), np.int64),
+    "infinite": np.array(-np.inf, np.float32),
     "axes": np.array([1, 2], np.int64),
     "zero": np.array([0], np.int64),
     "two": np.array([2], np.int64),

@@ -70,10 +70,11 @@ def _scan_types(args: _Types, body: FuncType, results: _Types, attrs: Attrs) -> 
         )
     states = len(args) - scanned
     _check_counts("Scan", args, body, results, states)
-    length: Dim = ANY
+    length: Dim = ANY  # all that is scanned has one length: a number says more than a name
     for item, axis in zip(args[states:], scan_axes(attrs, "scan_input_axes", scanned), strict=True):
         if isinstance(item, TensorType) and item.shape is not None:
-            length = item.shape[_position(axis, len(item.shape))]
+            size = item.shape[_position(axis, len(item.shape))]
+            length = size if length == ANY or isinstance(size, int) else length
     output_axes = scan_axes(attrs, "scan_output_axes", len(results) - states)
     stacked = (_stacked(item, axis, length) for item, axis in zip(results[states:], output_axes, strict=True))
     return (*map(_widened, args[:states], results[:states]), *stacked)

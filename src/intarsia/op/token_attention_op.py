@@ -19,7 +19,8 @@ the rows of all arguments, so that kernels need no number of tokens when they ar
 
 The anchor is where positions in the table count from: "first" from the first key, "last" back from the last
 key, whose number is the last one of the table, "query" from the query's position, which the middle of the
-table is for.
+table is for. The anchor "apart" is for keys of other texts, such as those of an encoder: their number is
+independent of that of the queries, and there is neither a table nor a bias for later keys.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ ATTENTION_OF_TOKENS: Final = "token_attention"
 TOKEN_ATTENTION_ARGUMENTS: Final = 7
 TOKEN_ATTENTION_ATTRIBUTES: Final = ("anchor", "clears", "replaces", "scale")
 ANCHORS: Final = ("first", "last", "query")
+"""Origins of the positions in a table."""
+APART: Final = "apart"
+"""Anchor where keys are those of other texts."""
 _BIASES: Final = 3
 """Position of the first argument that may be absent."""
 _RANKS: Final = (4, 4, 4, 4, 4, 2, 1)
@@ -50,11 +54,11 @@ def token_attention_type(args: tuple[Type | None, ...], attrs: Attrs) -> Type | 
         InvalidModelError: An argument is no tensor of its type and rank, or an attribute is not as described.
     """
     scale, flags, anchor = attrs["scale"], (attrs["clears"], attrs["replaces"]), attrs["anchor"]
-    if not isinstance(scale, float) or not {*flags} <= {0, 1} or anchor not in ANCHORS:
+    if not isinstance(scale, float) or not {*flags} <= {0, 1} or anchor not in (*ANCHORS, APART):
         raise InvalidModelError(
             f"operator 'intarsia::token_attention' has scale={scale!r}, clears={flags[0]!r}, "
             f"replaces={flags[1]!r} and anchor={anchor!r}, expected a float, 0 or 1, and one of "
-            + ", ".join(ANCHORS)
+            + ", ".join((*ANCHORS, APART))
         )
     for position, (arg, rank) in enumerate(zip(args, _RANKS, strict=False)):
         if arg is None or (position >= _BIASES and arg == ABSENT):

@@ -11,6 +11,7 @@ from intarsia.op.operator_predicate import operator_predicate, takes_control_flo
 from intarsia.passes.capture_states import CaptureStates
 from intarsia.passes.decompose_recurrent import MOST_STEPS, is_short_layer
 from intarsia.passes.infer_type import InferType
+from intarsia.passes.interpreted_moves import with_interpreted_moves
 from intarsia.passes.known_sizes import with_known_sizes
 from intarsia.passes.outline_bodies import OutlineBodies
 from intarsia.passes.partition_at_sizes import partition_at_sizes
@@ -84,7 +85,10 @@ def _with_regions(module: IRModule, target: Target, context: PassContext) -> IRM
     """
     outlined = InferType()(OutlineBodies()(module, context), context)
     partitioned = partition_for(outlined, str(target))
-    sized = partition_at_sizes(partitioned, target, context) if any(unsupported_calls(partitioned)) else None
+    if not any(unsupported_calls(partitioned)):
+        return partitioned
+    moved = partition_for(with_interpreted_moves(outlined), str(target))
+    sized = partition_at_sizes(moved, target, context)
     return partitioned if sized is None else sized
 
 

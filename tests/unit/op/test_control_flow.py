@@ -1,6 +1,6 @@
 import pytest
 
-from intarsia.ir import ANY, Attrs, DType, FuncType, SequenceType, TensorType, TupleType, Type
+from intarsia.ir import ANY, Attrs, Dim, DType, FuncType, SequenceType, TensorType, TupleType, Type
 from intarsia.op.control_flow import body_result_types, control_flow_types
 from intarsia.support.errors import InvalidModelError
 
@@ -37,6 +37,13 @@ def test_scan_stacks_along_its_axes() -> None:
     types = (f32(2), f32(5, 7), body((f32(2), f32(5)), f32(2), f32(3, 6)))
     attrs = Attrs({"num_scan_inputs": 1, "scan_input_axes": (1,), "scan_output_axes": (-1,)})
     assert control_flow_types("Scan", types, attrs) == (f32(2), f32(3, 6, 7))
+
+
+@pytest.mark.parametrize("lengths", [(5, ANY), (ANY, 5)])
+def test_scan_takes_its_length_from_any_argument_that_says_it(lengths: tuple[Dim, Dim]) -> None:
+    scanned = [TensorType((length, 2), ROW.dtype) for length in lengths]
+    types: tuple[Type, ...] = (*scanned, body((f32(2), f32(2)), f32(3)))
+    assert control_flow_types("Scan", types, Attrs({"num_scan_inputs": 2})) == (f32(5, 3),)
 
 
 def test_sequence_map_returns_sequences() -> None:

@@ -46,6 +46,20 @@ def test_gathered_elements(axis: int, indices: Any, monkeypatch: pytest.MonkeyPa
     _check_as_reference(call("Gather", *args, axis=axis), monkeypatch)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("extents", [(3, 40), (40, 3), (33, 33)])
+def test_elements_of_a_long_axis(axis: int, extents: tuple[int, int]) -> None:
+    """ONNX's reference fails here; exporters write token types as such a Gather of a table of positions."""
+    data = np.arange(extents[0] * extents[1]).reshape(extents)
+    rows, columns = min(2, extents[0]), min(3, extents[1])
+    indices = np.array([[-1, 0, 2], [1, 2, 0]])[:rows, :columns]
+    value = evaluate_call(call("GatherElements", Constant(data), Constant(indices), axis=axis))
+    for row, column in np.ndindex(indices.shape):
+        at = (indices[row, column], column) if axis == 0 else (row, indices[row, column])
+        assert isinstance(value, np.ndarray)
+        assert value[row, column] == data[at]
+
+
 def test_an_index_out_of_range_is_an_error() -> None:
     with pytest.raises(ExecutionError, match="cannot be evaluated"):
         evaluate_call(call("Gather", Constant(_ODD), Constant(np.array(2, np.int64))))

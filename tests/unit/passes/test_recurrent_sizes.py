@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -54,14 +56,21 @@ def exported(batch: int | str, steps: int | str) -> ModelProto:
     return model_of(EXPORTED.format(batch=batch, steps=steps), **weights)
 
 
-def require_right(proto: ModelProto, *inputs: np.ndarray[Any, Any], repeats: bool) -> None:
+def require_right(
+    proto: ModelProto,
+    *inputs: np.ndarray[Any, Any],
+    repeats: bool,
+    others: Mapping[str, Sequence[np.ndarray[Any, Any]]] = MappingProxyType({}),
+    toolchains: Collection[str] = ("native",),
+) -> None:
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     with build(partition_whole(from_onnx(proto), NATIVE)) as executable:
-        assert {kernel.source.toolchain for kernel in executable.kernels} == {"native"}
+        assert {kernel.source.toolchain for kernel in executable.kernels} == set(toolchains)
         steps = executable.plan.blocks["main"].steps
         assert any(isinstance(step, Repeat) for step in steps) is repeats
-        for x in inputs:
-            for found, wanted in zip(executable.run_flat(x), session.run(None, {"x": x}), strict=True):
+        for number, x in enumerate(inputs):
+            given = {"x": x} | {name: arrays[number] for name, arrays in others.items()}
+            for found, wanted in zip(executable.run_flat(**given), session.run(None, given), strict=True):
                 assert isinstance(found, np.ndarray)
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
@@ -80,3 +89,29 @@ def test_an_exported_layer_of_any_length() -> None:
 
 def test_a_short_layer_of_any_batch_is_written_step_by_step() -> None:
     require_right(exported("texts", 6), *(random(texts, 6, 3) for texts in (1, 2, 7)), repeats=False)
+
+
+SIZES = ((1, 1), (5, 1), (1, 3), (7, 2), (33, 5), (7, 2))
+"""Steps and texts of calls."""
+MIXED = ("native", "reference")
+"""Toolchains where the interpreter makes initial states, and moves elements between steps and texts."""
+
+
+@pytest.mark.parametrize("has_lengths", [False, True])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_a_layer_of_any_length_and_any_batch(operator: str, direction: str, *, has_lengths: bool) -> None:
+    lengths = () if has_lengths else None
+    proto = recurrent_model(
+        operator, steps="steps", batch="texts", direction=direction, optional=("b",), lengths=lengths
+    )
+    generator = np.random.default_rng(3)
+    counts = [generator.integers(1, steps + 1, texts, np.int32) for steps, texts in SIZES]
+    others = {"lengths": counts} if has_lengths else {}
+    inputs = [random(steps, texts, 3) for steps, texts in SIZES]
+    require_right(proto, *inputs, repeats=True, others=others, toolchains=MIXED)
+
+
+def test_an_exported_layer_of_any_length_and_any_batch() -> None:
+    inputs = [random(texts, steps, 3) for steps, texts in SIZES]
+    require_right(exported("texts", "steps"), *inputs, repeats=True, toolchains=MIXED)

@@ -14,6 +14,7 @@ from intarsia.native.te.op_attrs import (
     ATTENTION_REPLACES,
     ATTENTION_SCALE,
 )
+from intarsia.op.token_attention_op import APART
 from intarsia.support.errors import CompileError
 
 
@@ -57,6 +58,16 @@ class TokenAttention:
     table: tuple[int, int] | None = None
     anchor: str = "query"
     starts: int | None = None
+
+    @property
+    def has_other_keys(self) -> bool:
+        """Whether keys are those of other texts, token by token."""
+        return self.anchor == APART
+
+    @property
+    def counts_keys(self) -> bool:
+        """Whether the number of keys is another one than that of queries."""
+        return self.is_joined or self.has_other_keys
 
 
 def token_attention_of(dag: ComputeDAG, carrying: Collection[str]) -> TokenAttention | None:

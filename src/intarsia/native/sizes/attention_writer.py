@@ -86,7 +86,7 @@ class AttentionWriter:
             shared = text * self.form.shared_heads + head // self.groups
             self.first_row, self.shared = shared * self.key_count, FIRST
         else:
-            self.first_row, self.shared = self.first, head // self.groups
+            self.first_row, self.shared = self.first_key, head // self.groups
         if self.starts is not None:
             self.position = load(self.starts, (text if self.starts.shape[0] > 1 else FIRST,))
         elif self.form.is_joined:
@@ -105,7 +105,7 @@ class AttentionWriter:
     @property
     def key_count(self) -> Expression:
         """The number of keys of each text."""
-        return load(self.all_keys if self.form.is_joined else self.length, ())
+        return load(self.all_keys if self.form.counts_keys else self.length, ())
 
     def loop(
         self,

@@ -49,8 +49,8 @@ def attention_function(form: TokenAttention, isa: Isa) -> PrimFunc:
 
     Its parameters are queries (tokens, heads, size), keys, values (tokens, heads, value size), the biases, a
     table (heads or 1, columns), the first positions of texts as int64, the result (tokens, heads, value
-    size), the number of texts, that of the tokens of each, and, where keys are joined with those of the past,
-    that of keys of each. Other elements are float32.
+    size), the number of texts, that of the tokens of each, and, where keys are joined with those of the past
+    or are those of other texts, that of keys of each. Other elements are float32.
 
     Args:
         form: Sizes and names.
@@ -74,7 +74,7 @@ class _Writer(AttentionWriter):
         for buffer in (self.panels, *self.rows, self.scores):
             body = Allocate(buffer, body)
         params = (*self.params, self.result, self.texts, self.length)
-        if self.form.is_joined:
+        if self.form.counts_keys:
             params = (*params, self.all_keys)
         # One iteration of the parallel loop, which the calling thread runs alone, or one for each head.
         pairs, most = texts * heads, MOST_ITEMS * heads

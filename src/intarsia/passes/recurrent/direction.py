@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from intarsia.ir import Call, Constant, Expr
+from intarsia.ir import Call, Constant, Expr, TensorType, with_fields
 from intarsia.op import call
 from intarsia.passes.recurrent.cells import Cell, States
 from intarsia.passes.recurrent.form import ARGUMENTS, RecurrentForm, is_given
@@ -56,7 +56,10 @@ def zero_state(form: RecurrentForm, x: Expr) -> Expr:
         return Constant(np.zeros((1, form.batch, form.width), dtype))
     batch = call("Shape", x, start=1, end=2)
     shape = call("Concat", numbers(1), batch, numbers(form.width), axis=0)
-    return call("Expand", Constant(np.zeros((1, 1, 1), dtype)), shape)
+    zeros = call("Expand", Constant(np.zeros((1, 1, 1), dtype)), shape)
+    # Rules of types do not follow sizes through Concat; the steps of a Scan need the name of the batch.
+    type_ = TensorType((1, form.sizes[1 - form.time_axis], form.width), form.x.dtype)
+    return with_fields(zeros, checked_type=type_)
 
 
 def _direction(

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from intarsia.ir import ABSENT, Attrs, Call, Constant, Op, TensorType
+from intarsia.ir import ABSENT, Attrs, Call, Constant, Dim, Op, TensorType
 from intarsia.op.node import OUTPUTS
 from intarsia.passes.recurrent.activations import Activation, parse_activations
 
@@ -62,10 +62,15 @@ class RecurrentForm:
         return 1 if self.is_batch_first else 0
 
     @property
+    def sizes(self) -> tuple[Dim, ...]:
+        """Dimensions of the inputs."""
+        assert self.x.shape is not None
+        return self.x.shape
+
+    @property
     def steps(self) -> int | None:
         """Number of steps of one direction; None if it is known only at run time."""
-        assert self.x.shape is not None
-        size = self.x.shape[self.time_axis]
+        size = self.sizes[self.time_axis]
         return size if isinstance(size, int) else None
 
     @property
@@ -76,8 +81,7 @@ class RecurrentForm:
     @property
     def batch(self) -> int | None:
         """Number of sequences; None if it is known only at run time."""
-        assert self.x.shape is not None
-        size = self.x.shape[1 - self.time_axis]
+        size = self.sizes[1 - self.time_axis]
         return size if isinstance(size, int) else None
 
 

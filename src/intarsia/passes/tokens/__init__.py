@@ -12,6 +12,7 @@ pooled_weights    weights of tokens by a softmax over their text
 row_order         rows of all tokens text by text
 pool_call         calls of intarsia::token_pool
 token_positions   positions that are counted in masks
+token_views       gathers of all tokens in their order as views
 token_twins       a program bound to several lengths, and what it computes from the length alone
 """
 

@@ -13,7 +13,7 @@ from intarsia.ir import ABSENT, Call, Constant, DType, Expr, TensorType
 from intarsia.op import call
 from intarsia.op.call import absent
 from intarsia.op.opset import INTARSIA_DOMAIN
-from intarsia.op.token_attention_op import ATTENTION_OF_TOKENS
+from intarsia.op.token_attention_op import APART, ATTENTION_OF_TOKENS
 from intarsia.passes.decoding.attention_parts import PLAIN_ATTRIBUTES
 from intarsia.passes.rules.tensor_facts import dtype_of, int_attr, operator_name
 from intarsia.passes.tokens.joined_keys import JoinedKeys, joined_with_past
@@ -45,7 +45,8 @@ def joined_attention(node: Call, twins: TokenTwins, done: Mapping[Expr, Expr]) -
         twins: The program bound to numbers of tokens.
         done: Replacement of each expression before this one.
     """
-    softmax, value = node.args
+    weights, value = node.args
+    softmax = _softmax_without_nan(weights, twins)
     if (
         operator_name(softmax) != "Softmax"
         or not isinstance(softmax, Call)
@@ -54,8 +55,11 @@ def joined_attention(node: Call, twins: TokenTwins, done: Mapping[Expr, Expr]) -
         return None
     if int_attr(softmax.attrs, "axis", -1) not in (-1, _RANK - 1):
         return None
+    shape = twins.shape(softmax, _TOKENS)
+    crosses = twins.source is not None and shape is not None and shape[-1] != _TOKENS
+    twins = twins if crosses else twins.among_tokens()
     scores = _scores(softmax.args[0], twins, done)
-    if scores is None:
+    if scores is None or (crosses and not _is_by_key(scores.bias)):
         return None
     query, key = scores.product.args
     parts = (
@@ -63,7 +67,33 @@ def joined_attention(node: Call, twins: TokenTwins, done: Mapping[Expr, Expr]) -
     )
     if parts is None:
         return None
-    return _attention(node, parts, scores.bias, scores.scale, replaces=scores.replaces)
+    return _attention(
+        node,
+        parts,
+        scores.bias,
+        scores.scale,
+        replaces=scores.replaces,
+        clears=softmax is not weights,
+        crosses=crosses,
+    )
+
+
+def _softmax_without_nan(node: Expr, twins: TokenTwins) -> Expr:
+    """Return x in place of Where(IsNaN(x), 0, x), as PyTorch's exporter writes it; others as they are.
+
+    With finite queries and keys only rows without a visible key are NaN, which token_attention can clear.
+    """
+    match node:
+        case Call(args=(Call(args=(tested,)) as test, zero, kept)) if tested is kept:
+            is_same = operator_name(node) == "Where" and operator_name(test) == "IsNaN"
+            return kept if is_same and twins.number(zero) == 0 else node
+        case _:
+            return node
+
+
+def _is_by_key(bias: SidedBias | None) -> bool:
+    """Return whether a bias is the same for all queries."""
+    return bias is None or (bias.outside is None and bias.table is None and bias.starts is None)
 
 
 def _attention(
@@ -74,6 +104,7 @@ def _attention(
     *,
     replaces: bool = False,
     clears: bool = False,
+    crosses: bool = False,
 ) -> Call:
     """Return token_attention in place of an expression."""
     others: list[Expr] = []
@@ -86,7 +117,7 @@ def _attention(
         *others,
         domain=INTARSIA_DOMAIN,
         span=node.span,
-        anchor="query" if bias is None or bias.table is None else bias.table.anchor,
+        anchor=APART if crosses else "query" if bias is None or bias.table is None else bias.table.anchor,
         clears=int(clears),
         replaces=int(replaces),
         scale=scale * parts.scale,
@@ -102,6 +133,9 @@ def attention_of_operator(node: Call, twins: TokenTwins, done: Mapping[Expr, Exp
         done: Replacement of each expression before this one.
     """
     query, key, value, *others = node.args
+    key_shape = twins.shape(key, _TOKENS)
+    crosses = twins.source is not None and key_shape is not None and key_shape[-2] != _TOKENS
+    twins = twins if crosses else twins.among_tokens()
     mask, *rest = [*(arg for arg in others), absent()]
     is_single = isinstance(node.checked_type, TensorType) and dtype_of(node) is DType.FLOAT32
     has_other_form = any(node.attrs.get(name, default) != default for name, default in PLAIN_ATTRIBUTES)
@@ -114,6 +148,8 @@ def attention_of_operator(node: Call, twins: TokenTwins, done: Mapping[Expr, Exp
     q = twins.shape(query, _TOKENS)
     if parts is None or q is None or (bias is None and mask.checked_type != ABSENT):
         return None
+    if crosses and (int_attr(node.attrs, "is_causal", 0) or not _is_by_key(bias)):
+        return None
     if int_attr(node.attrs, "is_causal", 0):
         if twins.past is not None or (bias is not None and bias.starts is not None):
             return None  # it counts from the first key there
@@ -121,7 +157,7 @@ def attention_of_operator(node: Call, twins: TokenTwins, done: Mapping[Expr, Exp
         bias = replace(bias or none, outside=hidden.inside)
     scale = node.attrs.get("scale")
     factor = scale if isinstance(scale, float) else 1 / sqrt(q[3])
-    return _attention(node, parts, bias, factor, clears=mask.checked_type != ABSENT)
+    return _attention(node, parts, bias, factor, clears=mask.checked_type != ABSENT, crosses=crosses)
 
 
 def _operator_parts(
@@ -135,7 +171,7 @@ def _operator_parts(
     q, k, v = (twins.shape(arg, _TOKENS) for arg in (query, key, value))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == _RANK:
         return None
-    is_of_tokens = q[2] == k[2] == v[2] == _TOKENS and q[0] == k[0] == v[0] == 1
+    is_of_tokens = q[2] == _TOKENS and k[2] == v[2] == twins.keys_of(_TOKENS) and q[0] == k[0] == v[0] == 1
     if not is_of_tokens or k[_HEADS] != v[_HEADS] or q[_HEADS] % k[_HEADS]:
         return None
     return _Parts((done[query], done[key], done[value]))
@@ -166,11 +202,11 @@ class _Parts:
 def _parts(
     query: Expr, key: Expr, value: Expr, twins: TokenTwins, done: Mapping[Expr, Expr]
 ) -> _Parts | None:
-    """Return the arguments of attention among new tokens alone."""
+    """Return the arguments of attention among new tokens alone, or to the tokens of other texts."""
     q, k, v = (twins.shape(item, _TOKENS) for item in (query, key, value))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == _RANK:
         return None
-    is_of_tokens = q[2] == k[3] == v[2] == _TOKENS and q[0] == k[0] == v[0] == 1
+    is_of_tokens = q[2] == _TOKENS and k[3] == v[2] == twins.keys_of(_TOKENS) and q[0] == k[0] == v[0] == 1
     if not is_of_tokens or not q[_HEADS] == k[_HEADS] == v[_HEADS] or q[3] != k[2]:
         return None
     return _Parts((done[query], call("Transpose", done[key], perm=_SWAPPED), done[value]))

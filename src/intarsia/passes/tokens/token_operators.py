@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from intarsia.ir import Call, Constant, DType, Expr, Function, Op, with_fields
+from intarsia.ir import Call, DType, Expr, Function, Op, with_fields
 from intarsia.op import call
 from intarsia.op.infer import typed
 from intarsia.op.opset import INTARSIA_DOMAIN
@@ -19,7 +17,8 @@ from intarsia.passes.tokens.pooled_weights import softmax_over_tokens, sum_of_to
 from intarsia.passes.tokens.token_counts import counted_tokens
 from intarsia.passes.tokens.token_neighbours import neighbouring_tokens
 from intarsia.passes.tokens.token_positions import counted_positions
-from intarsia.passes.tokens.token_twins import LENGTHS, TEXTS, Array, TokenTwins
+from intarsia.passes.tokens.token_twins import LENGTHS, Array, TokenTwins
+from intarsia.passes.tokens.token_views import same_elements, view_of_grid, view_of_tokens
 
 _TOKENS: Final = LENGTHS[0]
 _REDUCTIONS: Final = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min"}
@@ -66,7 +65,11 @@ def _operator(node: Call, current: Call, twins: TokenTwins) -> Expr | None:
         case "Identity" if is_joined(current.args[0]):
             return current.args[0]  # its type may name the number of keys, which is that of masks
         case "Gather":
-            return _view(node, current, twins) or _chosen(node, current, twins)
+            return view_of_tokens(node, current, twins) or _chosen(node, current, twins)
+        case "GatherElements":
+            return same_elements(node, current, twins)
+        case "GatherND":
+            return view_of_grid(node, current, twins)
         case "Slice":
             return _cut(node, current, twins)
         case "Softmax" | "LogSoftmax":
@@ -175,49 +178,3 @@ def _mode(positions: list[int]) -> str | None:
     if not any(at):
         return "first"
     return "last" if at == [tokens - 1 for tokens in LENGTHS] else None
-
-
-def _view(node: Call, current: Call, twins: TokenTwins) -> Expr | None:
-    """Return a Gather of all tokens in their order as a view of its data; None for others."""
-    data, indices = node.args
-    if data in twins.free or indices not in twins.free:
-        return None
-    before, after = twins.shape(data, _TOKENS), twins.shape(node, _TOKENS)
-    if before is None or after is None or sum(extent == _TOKENS for extent in after) != 1:
-        return None
-    axis = int_attr(node.attrs, "axis", 0) % len(before)
-    for tokens in (*LENGTHS, twins.most):
-        value = twins.value(indices, tokens)
-        if value is None or not np.array_equal(value.reshape(-1), np.arange(tokens)):
-            return None
-    if before[axis] != _TOKENS:
-        return None
-    if not twins.is_same_for_all_texts(indices):
-        return _view_of_all_texts(node, current, twins)
-    texts_before, texts_after = twins.texts_axes(data), twins.texts_axes(node)
-    if texts_after is None or texts_before != texts_after or texts_after not in ((), (0,)):
-        return None
-    target = [-1 if extent == _TOKENS else extent for extent in after]
-    if texts_after:
-        target[0] = 0
-    return call("Reshape", current.args[0], Constant(np.array(target, np.int64)), span=node.span)
-
-
-def _view_of_all_texts(node: Call, current: Call, twins: TokenTwins) -> Expr | None:
-    """Return a Gather of the tokens of all texts, in their order, from an axis of them as a view.
-
-    So exporters write masks (texts, 1, 1, tokens): indices are text * tokens + token.
-    """
-    data, indices = node.args
-    before, value = twins.shape(data, _TOKENS, TEXTS), twins.value(indices, _TOKENS, TEXTS)
-    if before is None or value is None:
-        return None
-    axis = int_attr(node.attrs, "axis", 0) % len(before)
-    front, behind = before[:axis], before[axis + 1 :]
-    if twins.texts_axes(data) != (axis,) or before[axis] != TEXTS * _TOKENS:
-        return None
-    if not np.array_equal(value.reshape(-1), np.arange(TEXTS * _TOKENS)):
-        return None
-    parts = [Constant(np.array(extents, np.int64)) for extents in (front, behind)]
-    shape = call("Concat", parts[0], call("Shape", current.args[1]), parts[1], axis=0)
-    return call("Reshape", current.args[0], shape, span=node.span)

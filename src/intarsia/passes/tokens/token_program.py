@@ -74,7 +74,12 @@ class TokenProgram:
 
 
 def token_program(
-    function: Function, symbol: str, most_tokens: int, texts: str | None = None, past: Past | None = None
+    function: Function,
+    symbol: str,
+    most_tokens: int,
+    texts: str | None = None,
+    past: Past | None = None,
+    source: str | None = None,
 ) -> TokenProgram:
     """Return a program on any number of tokens in the form that needs no sizes.
 
@@ -85,27 +90,28 @@ def token_program(
         most_tokens: Maximum number of tokens that its kernels can run.
         texts: Name of the dimension that counts texts; None if there is one text.
         past: The keys and values of earlier tokens that it is given; None if it is not given any.
+        source: Name of the dimension that counts tokens of other texts, those of an encoder; None without.
 
     Raises:
         MixedTokensError: It has no such form.
         InvalidModelError: Types do not fit.
     """
-    function = with_rows_by_text(TokenTwins(function, symbol, most_tokens, texts, past))
-    most = _most_tokens(TokenTwins(function, symbol, most_tokens, texts, past), most_tokens)
+    function = with_rows_by_text(TokenTwins(function, symbol, most_tokens, texts, past, source))
+    most = _most_tokens(TokenTwins(function, symbol, most_tokens, texts, past, source), most_tokens)
     try:
-        operators = with_token_operators(TokenTwins(function, symbol, most, texts, past))
+        operators = with_token_operators(TokenTwins(function, symbol, most, texts, past, source))
     except ManyDistancesError:
         most = MOST_DISTANCES
-        operators = with_token_operators(TokenTwins(function, symbol, most, texts, past))
-    twins = TokenTwins(operators, symbol, most, texts, past)
+        operators = with_token_operators(TokenTwins(function, symbol, most, texts, past, source))
+    twins = TokenTwins(operators, symbol, most, texts, past, source)
     _refuse_counted_texts(twins)
     tabled, tables = _with_tables(twins, symbol)
-    after = TokenTwins(tabled, symbol, most, texts, past)
+    after = TokenTwins(tabled, symbol, most, texts, past, source)
     items = _refuse_mixed_tokens(after, symbol)
     if texts is not None:
         _refuse_mixed_texts(after, texts)
-    if past is not None:
-        _refuse_mixed_keys(after, past)
+    if past is not None or source is not None:
+        _refuse_mixed_keys(after, source if past is None else past.total)
     values = tuple(
         _tokens_first(twins, node, tabled.params[len(function.params) + at], symbol)
         for at, node in enumerate(tables)
@@ -116,7 +122,7 @@ def token_program(
         _axes(tabled, symbol),
         _axes(tabled, texts),
         _axes(tabled, None if past is None else past.symbol),
-        _axes(tabled, None if past is None else past.total),
+        _axes(tabled, source if past is None else past.total),
         tuple(map(_items_axis, _results(items))),
         frozenset(at for at, result in enumerate(_results(tabled)) if is_joined(result)),
         (int(past is not None or any(map(_is_choice, post_order(tabled)))), most),
@@ -175,17 +181,21 @@ def _refuse_mixed_texts(after: TokenTwins, texts: str) -> None:
         _refuse(independence_obstacle(items, _carrying(after.function, texts), examined=examined))
 
 
-def _refuse_mixed_keys(after: TokenTwins, past: Past) -> None:
+def _refuse_mixed_keys(after: TokenTwins, keys: str | None) -> None:
     """Refuse a program that does not compute by itself what belongs to each key, as masks do.
+
+    Args:
+        after: The program with operators among tokens.
+        keys: Name of the dimension that counts keys; None if no parameter has it.
 
     Raises:
         MixedTokensError: It does not.
     """
     tokens = LENGTHS[0]
-    twin_of = after.bound(tokens, past=ITEMS - tokens)
+    twin_of = after.bound(tokens, past=ITEMS if after.source else ITEMS - tokens)
     items = twin_of[after.function]
     assert isinstance(items, Function)
-    carrying = {} if past.total is None else _carrying(after.function, past.total)
+    carrying = {} if keys is None else _carrying(after.function, keys)
     examined = dict.fromkeys(twin_of[node] for node in after.free)
     _refuse(
         independence_obstacle(
@@ -295,11 +305,12 @@ def _most_tokens(twins: TokenTwins, most: int) -> int:
     """Return the largest number of tokens that the program takes: tables of positions end somewhere."""
     rows = [node for node in dict.fromkeys(_read_values(twins)) if twins.token_axis(node) is not None]
     rows = [node for node in rows if twins.value(node, LENGTHS[0]) is not None]
+    past = None if twins.source else 0
 
     def fits(tokens: int) -> bool:
         try:
-            twins.bound(tokens, past=0)
-            return all(twins.value(node, tokens, past=0) is not None for node in rows)
+            twins.bound(tokens, past=past)
+            return all(twins.value(node, tokens, past=past) is not None for node in rows)
         except InvalidModelError:
             return False
 

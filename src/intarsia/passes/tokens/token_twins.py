@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -61,12 +62,15 @@ class TokenTwins:
         most: Maximum number of tokens.
         texts: Name of the dimension that counts texts; None if there is one text.
         past: The past of the program; None if it has none.
+        source: Name of the dimension that counts tokens of other texts, those of an encoder, to which tokens
+            attend; None if there are none. Such programs have no past.
 
     Attributes:
         function: The program.
         most: Maximum number of tokens.
         texts: Name of the dimension that counts texts; None if there is one text.
         past: The past of the program; None if it has none.
+        source: Name of the dimension that counts tokens of other texts; None if there are none.
         free: Its free expressions.
     """
 
@@ -77,11 +81,14 @@ class TokenTwins:
         most: int,
         texts: str | None = None,
         past: Past | None = None,
+        source: str | None = None,
     ) -> None:
         self.function = function
         self.most = most
         self.texts = texts
         self.past = past
+        self.source = source
+        self._has_source_keys = source is not None
         self.free = _free(function)
         self._dim = SymbolicDim(symbol)
         self._bound: dict[tuple[int, int, int], dict[Expr, Expr]] = {}
@@ -92,8 +99,18 @@ class TokenTwins:
         return 0 if self.past is None else PASTS.get(tokens, PASTS[LENGTHS[0]])
 
     def keys_of(self, tokens: int) -> int:
-        """Return the number of tokens that a token can attend to: past ones and new ones."""
-        return tokens + self.past_of(tokens)
+        """Return the number of tokens that a token can attend to: past ones and new ones, or other texts'."""
+        return self._others_of(tokens) if self._has_source_keys else tokens + self.past_of(tokens)
+
+    def among_tokens(self) -> TokenTwins:
+        """Return the same twins, in which tokens attend to each other and not to those of other texts."""
+        twins = copy(self)
+        twins._has_source_keys = False
+        return twins
+
+    def _others_of(self, tokens: int) -> int:
+        """Return the number of past tokens, or of those of other texts, beside a number of tokens."""
+        return PASTS.get(tokens, PASTS[LENGTHS[0]]) if self.past or self.source else 0
 
     def bound(self, tokens: int, texts: int = 1, past: int | None = None) -> dict[Expr, Expr]:
         """Return the expressions for numbers of tokens of each text, of texts, and of past tokens.
@@ -108,6 +125,8 @@ class TokenTwins:
                 sizes[SymbolicDim(self.past.symbol)] = key[2]
                 if self.past.total is not None:
                     sizes[SymbolicDim(self.past.total)] = tokens + key[2]
+            if self.source is not None:
+                sizes[SymbolicDim(self.source)] = key[2]
             after = bind_function(self.function, sizes)
             self._bound[key] = dict(zip(post_order(self.function), post_order(after), strict=True))
         return self._bound[key]
@@ -156,7 +175,7 @@ class TokenTwins:
         """
         shapes = [self.shape(node, tokens) for tokens in LENGTHS]
         ranks = {None if shape is None else len(shape) for shape in shapes}
-        if self.past is None or None in ranks or len(ranks) != 1:
+        if (self.past is None and not self._has_source_keys) or None in ranks or len(ranks) != 1:
             return None
         extents = list(zip(*(shape for shape in shapes if shape is not None), strict=True))
         sized = [axis for axis, item in enumerate(extents) if len(set(item)) > 1]
@@ -202,7 +221,7 @@ class TokenTwins:
         Raises:
             InvalidModelError: The program takes no such number.
         """
-        return self.value(node, self.most, past=0)
+        return self.value(node, self.most, past=None if self.source else 0)
 
     def is_same_for_all_texts(self, node: Expr) -> bool:
         """Return whether a free value of several texts is that of one text, for each of them.
@@ -239,7 +258,7 @@ class TokenTwins:
         if first is None or any(fact(self.value(node, tokens)) != first for tokens in LENGTHS[1:]):
             return None
         past = 0 if self.past is None else self.most // 2
-        is_common = fact(self.value(node, self.most - past, past=past)) == first
+        is_common = fact(self.value(node, self.most - past, past=None if self.source else past)) == first
         for key in [key for key in self._values if key[0][0] == self.most - past]:
             del self._values[key]
         return first if is_common else None
@@ -253,7 +272,7 @@ class TokenTwins:
         return self.common(node, _only_number) if node in self.free else None
 
     def _key(self, tokens: int, texts: int, past: int | None) -> tuple[int, int, int]:
-        return tokens, texts, self.past_of(tokens) if past is None else past
+        return tokens, texts, self._others_of(tokens) if past is None else past
 
     def _evaluated(self, node: Expr, key: tuple[int, int, int]) -> Array | None:
         twin = self.bound(*key)[node]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from intarsia.op.plain_values import gathered_elements
 from intarsia.runtime.kernel import Array
 
 if TYPE_CHECKING:
@@ -20,17 +19,6 @@ def gather_elements_operator() -> type[OpRun]:
 
     class GatherElements(op_gather_elements.GatherElements):  # type: ignore[misc]  # onnx is not typed for us
         def _run(self, data: Array, indices: Array, axis: int) -> tuple[Array]:
-            return (_gather(data, indices, axis),)
+            return (gathered_elements(data, indices, axis),)
 
     return GatherElements
-
-
-def _gather(data: Array, indices: Array, axis: int) -> Array:
-    """Return for each index the element at that position of the axis, and at its own of the others.
-
-    Raises:
-        IndexError: An index is out of range.
-    """
-    positions: list[Array] = list(np.indices(indices.shape, sparse=True))
-    positions[axis] = indices
-    return data[tuple(positions)]

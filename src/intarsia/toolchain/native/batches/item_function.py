@@ -76,7 +76,7 @@ def item_function(
     with_items = {*carrying, *outputs}
     attention = token_attention_of(dag, carrying)
     if attention is not None:
-        numbers = WITH_KEYS if attention.is_joined else TEXTS_AND_LENGTH
+        numbers = WITH_KEYS if attention.counts_keys else TEXTS_AND_LENGTH
         return _among_tokens(dag, finished(attention_function(attention, isa)), numbers)
     is_shared = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_TOKENS * max(1, work_of(dag.ops)))
     filtered = token_filter_of(dag)

@@ -177,10 +177,11 @@ class _Levels:
         writes: ItemKind | None = ItemKind.TOKENS
         numbers: tuple[int, ...] = TEXTS_AND_LENGTH
         if attention is not None:
-            if attention.is_joined:
+            if attention.counts_keys:
                 numbers = WITH_KEYS
                 _, *keys = attention.arguments
-                kept |= dict.fromkeys(keys[:2], ItemKind.JOINED) | dict.fromkeys(keys[2:], ItemKind.KEYS)
+                read = ItemKind.JOINED if attention.is_joined else ItemKind.KEYS
+                kept |= dict.fromkeys(keys[:2], read) | dict.fromkeys(keys[2:], ItemKind.KEYS)
             if attention.starts is not None:
                 kept[attention.arguments[-1]] = ItemKind.TEXTS
         elif texts is not None and texts.reads_past:

@@ -73,7 +73,7 @@ class ItemRegion:
             if size < low:
                 raise ExecutionError(f"native runs {low} items or more here, found {size}")
         counts, high = self.counts(sizes), self.limits[-1][1]
-        if counts[NUMBER_OF[ItemKind.JOINED]] > high:
+        if self.has_past and counts[NUMBER_OF[ItemKind.JOINED]] > high:
             raise ExecutionError(
                 f"native runs up to {high} items here, found {counts[NUMBER_OF[ItemKind.JOINED]]}"
             )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir import Call, Expr, Function, SymbolicDim, TensorType, post_order
+from intarsia.ir import Call, Expr, Function, SymbolicDim, TensorType, TupleType, post_order
 from intarsia.native.execution.item_kind import ItemKind
 from intarsia.native.execution.most_items import MOST_ITEMS, MOST_TOKENS
 from intarsia.op.known_value import known_value
@@ -19,6 +20,7 @@ from intarsia.passes.decoding.growing_cache import GrowingCache, find_growing_ca
 from intarsia.passes.decoding.length_values import bound_twins
 from intarsia.passes.rules.tensor_facts import operator_name
 from intarsia.passes.tokens import MixedTokensError, Past, TokenProgram, token_program
+from intarsia.passes.tokens.token_twins import LENGTHS
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.errors import CompileError, InvalidModelError
 from intarsia.toolchain.native.batches.item_region import ItemRegion, Number, SizedAxes
@@ -31,6 +33,8 @@ _NEW: Final = SymbolicDim("number of new tokens")
 """Symbol for new tokens whose number is fixed."""
 _START: Final = 2
 """Number of the argument of TensorScatter that says where it writes."""
+_MOST_LENGTHS: Final = 2
+"""Number of lengths of a program that attends to the tokens of other texts."""
 _TRIED_PASTS: Final = (11, 14)
 _STATE_AXIS: Final = 2
 """Axis of the tokens in keys and values of the past."""
@@ -46,6 +50,7 @@ class TokenSource:
         past: The keys and values of earlier tokens that it is given; None if it is not given any.
         program: The program in a form whose tokens are items.
         count: Number of tokens that each call has; None if it may have any.
+        source: Name of the dimension that counts tokens of other texts, those of an encoder; None without.
     """
 
     symbol: str
@@ -53,11 +58,12 @@ class TokenSource:
     past: Past | None
     program: TokenProgram
     count: int | None = None
+    source: str | None = None
 
     @property
     def program_of_one(self) -> Function:
         """The program for one text of one token."""
-        names = [self.symbol, *([] if self.texts is None else [self.texts])]
+        names = [name for name in (self.symbol, self.texts, self.source) if name is not None]
         if self.past is not None:
             names += [self.past.symbol, *([] if self.past.total is None else [self.past.total])]
         return bind_function(self.program.function, {SymbolicDim(name): 1 for name in names})
@@ -106,7 +112,10 @@ class TokenSource:
         texts = None if self.texts is None else numbers[ItemKind.TEXTS]
         passed = range(len(program.axes) - len(program.tables))
         length = program.tokens if self.count is None else (self.count, self.count)
-        limits = [*([] if texts is None else [(0, MOST_ITEMS)]), length]
+        limits = [] if texts is None else [(0, MOST_ITEMS)]
+        if self.source is not None:
+            limits.append((1, MOST_TOKENS))  # nothing is the mean of no values
+        limits.append(length)
         if self.past is not None:
             limits.append((0, program.tokens[1]))
         axes = (program.text_axes, program.axes, program.past_axes, program.key_axes)
@@ -127,8 +136,11 @@ class TokenSource:
     def _numbers(self) -> Mapping[ItemKind, Number]:
         """The number of items of each kind, as products of sums of texts, tokens, and past tokens."""
         texts: Number = () if self.texts is None else ((0,),)
-        length, past = len(texts), len(texts) + 1
+        source = len(texts)
+        length = source if self.source is None else source + 1
+        past = length + 1
         keys = (length,) if self.past is None else (length, past)
+        keys = keys if self.source is None else (source,)
         return {
             ItemKind.TOKENS: (*texts, (length,)),
             ItemKind.TEXTS: texts,
@@ -174,13 +186,16 @@ def token_source(source: KernelSource) -> TokenSource | None:
         function, past = grown, _past(cache, (state.joined for state in cache.states))
     elif cache is not None:
         past = _past(cache, _scattered(function, cache))
-    symbols = _symbols(function, past)
+    try:
+        symbols = _symbols(function, past)
+    except InvalidModelError:
+        return None
     if symbols is None:
         return None
-    texts, length = symbols
+    texts, length, other = symbols
     try:
-        program = token_program(function, length, MOST_TOKENS, texts, past)
-        return TokenSource(length, texts, past, program, count)
+        program = token_program(function, length, MOST_TOKENS, texts, past, other)
+        return TokenSource(length, texts, past, program, count, other)
     except (MixedTokensError, InvalidModelError) as error:
         reason = error.problem if isinstance(error, InvalidModelError) else str(error)
         refusal = CompileError(
@@ -225,11 +240,12 @@ def _past(cache: GrowingCache, joined: Iterable[Expr]) -> Past:
     )
 
 
-def _symbols(function: Function, past: Past | None) -> tuple[str | None, str] | None:
-    """Return the dimensions of the parameters that count texts and their tokens; None if others are symbolic.
+def _symbols(function: Function, past: Past | None) -> tuple[str | None, str, str | None] | None:
+    """Return the dimensions of the parameters that count texts, their tokens, and those of other texts.
 
-    Texts are in front of tokens, and all axes before and between them have an extent of 1. Keys and values of
-    the past are (texts, heads, past tokens, size).
+    Return None if others are symbolic. Of two lengths the tokens are those that results have. Texts are in
+    front of tokens, and all axes before and between them have an extent of 1. Keys and values of the past
+    are (texts, heads, past tokens, size).
     """
     rows: list[list[tuple[int, str]]] = []
     of_past = set() if past is None else {past.symbol, past.total}
@@ -250,12 +266,35 @@ def _symbols(function: Function, past: Past | None) -> tuple[str | None, str] | 
     pairs = {(row[0][1], row[1][1]) for row in rows if len(row) == 2 and row[1][1] not in of_past}
     if len(names) == 1 and not pairs:
         (name,) = names
-        return (None, name) if any(axis > 0 for row in rows for axis, item in row if item == name) else None
-    if len(pairs) != 1 or len(names) != 2:
+        has_tokens = any(axis > 0 for row in rows for axis, item in row if item == name)
+        return (None, name, None) if has_tokens else None
+    firsts, lengths = {first for first, _ in pairs}, {length for _, length in pairs} or names
+    if len(firsts) > 1 or names != firsts | lengths or firsts & lengths:
         return None
-    ((texts, length),) = pairs
-    is_first = all(row[0][0] == 0 for row in rows if row and row[0][1] == texts)
-    return (texts, length) if texts != length and is_first else None
+    texts = next(iter(firsts), None)
+    if any(row[0][0] != 0 for row in rows if row and row[0][1] == texts):
+        return None
+    if len(lengths) == 1:
+        return texts, next(iter(lengths)), None
+    if len(lengths) != _MOST_LENGTHS or past is not None:
+        return None
+    length = _of_results(function, lengths, texts)
+    return None if length is None else (texts, length, next(iter(lengths - {length})))
+
+
+def _of_results(function: Function, lengths: AbstractSet[str], texts: str | None) -> str | None:
+    """Return which of two dimensions the results have; None if they have none of them, or both.
+
+    Raises:
+        InvalidModelError: The program takes no such sizes.
+    """
+    counts = dict(zip(sorted(lengths), LENGTHS, strict=False))
+    sizes = {SymbolicDim(name): count for name, count in counts.items()}
+    result = bind_function(function, sizes if texts is None else sizes | {SymbolicDim(texts): 1}).result_type
+    fields = result.fields if isinstance(result, TupleType) else (result,)
+    extents = {dim for field in fields if isinstance(field, TensorType) for dim in field.shape or ()}
+    given = [name for name, count in counts.items() if count in extents]
+    return given[0] if len(given) == 1 else None
 
 
 def _may_have_tokens(source: KernelSource) -> bool:

@@ -19,6 +19,7 @@ from intarsia.native.graph import KernelPlan
 from intarsia.native.machine.isa import Isa
 from intarsia.native.sizes import text_loops_of, token_attention_of, token_filter_of
 from intarsia.runtime.kernel import Array, KernelSource
+from intarsia.support.errors import CompileError
 from intarsia.toolchain.native.batches.batch_source import BatchSource, batch_source
 from intarsia.toolchain.native.batches.item_plan import ItemPlan, item_plan
 from intarsia.toolchain.native.batches.item_region import ItemRegion
@@ -48,6 +49,8 @@ def compile_any(source: KernelSource, model: str) -> GpuProgram | ItemProgram:
         CompileError: As `compile_program`, or other sizes are known at run time only.
     """
     tokens = token_source(source)
+    if tokens is not None and tokens.source is not None:
+        raise CompileError("kernels for GPUs attend to the tokens of one text, not to those of another one")
     if tokens is not None:
         return compile_tokens(source, tokens, model)
     batch = batch_source(source)
