@@ -11,7 +11,9 @@ them.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import sys
 import threading
 import time
 from typing import Any, Final
@@ -32,6 +34,8 @@ _MOST_EXTRA: Final = 0.5
 _FLAGS: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _ADVICE: Final = getattr(mmap, "MADV_HUGEPAGE", None)
 _REFUSAL: Final = getattr(mmap, "MADV_NOHUGEPAGE", None)
+_POPULATE_WRITE: Final = 23
+"""MADV_POPULATE_WRITE of Linux 5.14, which Python does not name."""
 
 
 class PageChoice:
@@ -84,6 +88,32 @@ class PageChoice:
                     pages.madvise(_REFUSAL)
                     return
 
+    def populate(self, pages: mmap.mmap, begin: int, end: int) -> bool:
+        """Have the pages of a part of memory without a write, so that other threads may use it meanwhile.
+
+        Args:
+            pages: The memory.
+            begin: Offset of the part, a multiple of the size of a page.
+            end: Offset of its end.
+
+        Returns:
+            Whether they are there; false where the system cannot do that.
+        """
+        memory = np.frombuffer(pages, np.uint8)[begin:end]
+        is_huge = self.is_huge and memory.ctypes.data % _HUGE == 0 and end - begin >= _HUGE
+        if is_huge and _ADVICE is not None:
+            pages.madvise(_ADVICE, begin, (end - begin) // _HUGE * _HUGE)
+        began = self._clock()
+        if not populate_pages(memory):
+            return False
+        if is_huge:
+            spent = float(self._clock() - began)
+            with self._lock:
+                small = (self._small_seconds or _USUAL_SMALL) * (end - begin) / _HUGE
+                self._extra_seconds += spent - small
+                self.is_huge = self.is_huge and self._extra_seconds <= _MOST_EXTRA
+        return True
+
     def _touch(self, elements: np.ndarray[Any, Any]) -> float:
         """Write into pages, and return the CPU seconds that this took."""
         began = self._clock()
@@ -93,6 +123,16 @@ class PageChoice:
 
 PAGE_CHOICE: Final = PageChoice()
 """The choice of this process."""
+
+
+def populate_pages(memory: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+    """Have the pages of memory, without the interpreter lock; return whether the system can do that."""
+    if not sys.platform.startswith("linux"):
+        return False
+    address = memory.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    size = memory.ctypes.data + memory.nbytes - address
+    madvise = ctypes.CDLL(None).madvise
+    return not madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_int(_POPULATE_WRITE))
 
 
 def allocate_pages(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

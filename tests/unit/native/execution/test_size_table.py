@@ -75,7 +75,9 @@ def test_tiles_cover_all_columns_and_no_others(columns: int, widths: tuple[int, 
     covered: set[int] = set()
     computed = 0
     for at, width in enumerate(widths):
-        count, begin, last = (Tiles(0, widths, at, part).value(columns) for part in (COUNT, BEGIN, LAST))
+        count, begin, last = (
+            Tiles(0, widths, at, part).value_of((columns,)) for part in (COUNT, BEGIN, LAST)
+        )
         for tile in range(count):
             first = min(begin + tile * width, last)
             covered |= set(range(first, first + width))
@@ -100,7 +102,7 @@ def test_tiles_cover_all_columns_and_no_others(columns: int, widths: tuple[int, 
 )
 def test_a_row_of_tiles_computes_few_columns_twice(columns: int, counts: list[int]) -> None:
     widths = WIDTHS[0]
-    assert [Tiles(0, widths, at, COUNT).value(columns) for at in range(len(widths))] == counts
+    assert [Tiles(0, widths, at, COUNT).value_of((columns,)) for at in range(len(widths))] == counts
 
 
 @pytest.mark.parametrize("rows", range(1, 40))
@@ -109,7 +111,7 @@ def test_tiles_of_a_grid_are_all_tiles_or_rows_are_left(rows: int, columns: int)
     counts = 24, 8, 4
 
     def number(at: int, part: int) -> int:
-        return Grid(0, 1, 4, counts, 3, at, part).value(rows, columns)
+        return Grid(0, 1, 4, counts, 3, at, part).value_of((rows, columns))
 
     last = number(0, LAST)
     covered = {
