@@ -2,8 +2,8 @@
 
 The artifact of each contender is loaded in a process of its own, which meets the sizes in a drawn order, so
 that they grow and shrink. Each row has the milliseconds of the first call and of a steady one (the median),
-their difference, and the page faults and the system time of the process during the first call. The first row
-is also the first call of the process.
+their difference, and the page faults and the system time of the process during the first call, threads in the
+background included: medians over several processes. The first row is also the first call of a process.
 
 Cases are "bert", "gpt2", "t5" and the decoders "gpt2_past" and "llama_past" at lengths (`--lengths`),
 "batch:MODEL" at numbers of items (`--batches`), and models of the zoo at images (`--images`), of which
@@ -19,6 +19,7 @@ OpenVINO on one thread.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import statistics
@@ -26,10 +27,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import onnx
 from benchmarks import dynamic_batches, dynamic_images, dynamic_lengths
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from intarsia.ir import IRModule
     from intarsia.runtime.executable import Executable
 
+Rows: TypeAlias = "list[tuple[Any, ...]]"
+"""For each size: the size as text, then what `first_call` returns."""
 CONTENDERS: Final = ("native", "onnxruntime", "openvino")
 LENGTHS: Final = (1, 7, 33, 63, 100, 150, 200, 384)
 BATCHES: Final = (1, 2, 3, 5, 8, 11, 16)
@@ -63,9 +66,10 @@ def main() -> None:
     parser.add_argument("--images", nargs="*", default=list(IMAGES), help="height x width")
     parser.add_argument("--seed", type=int, default=0, help="seed of the order of the sizes")
     parser.add_argument("--pause", type=float, default=0.05, help="idle seconds in front of each call")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each contender, interleaved")
     parser.add_argument("--contenders", nargs="*", default=CONTENDERS)
     parser.add_argument("--thousand", action="store_true", help="run a thousand sizes of native")
-    parser.add_argument("--serve", metavar="FOLDER", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs=2, metavar=("FOLDER", "CONTENDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         serve(arguments)
@@ -76,21 +80,48 @@ def main() -> None:
 
 
 def report(model: str, folder: Path, arguments: argparse.Namespace) -> None:
-    """Build the artifacts of all contenders, and print a table of each."""
+    """Build the artifacts of all contenders, run them interleaved, and print a table of each."""
     write_models(model, folder, arguments.layers)
+    able = []
     for contender in ["native"] if arguments.thousand else arguments.contenders:
         try:
             write_artifacts(contender, model, folder, arguments)
+            able.append(contender)
         except Exception as error:
             print(f"{contender} does not run {model}: {str(error).splitlines()[0]}")
-            continue
-        command = [sys.executable, "-m", "benchmarks.first_calls", model, "--serve", str(folder)]
-        command += ["--seed", str(arguments.seed), "--pause", str(arguments.pause)]
-        for name in ("lengths", "batches", "images"):
-            command += [f"--{name}", *getattr(arguments, name)]
-        command += ["--thousand"] if arguments.thousand else []
-        print(f"{model}, {contender}, {arguments.threads} threads, seed {arguments.seed}", flush=True)
-        subprocess.run(command, check=True)
+    rounds: dict[str, list[Rows]] = {contender: [] for contender in able}
+    for _ in range(1 if arguments.thousand else arguments.rounds):
+        for contender in able:
+            command = [sys.executable, "-m", "benchmarks.first_calls", model]
+            command += ["--serve", str(folder), contender]
+            command += ["--seed", str(arguments.seed), "--pause", str(arguments.pause)]
+            for name in ("lengths", "batches", "images"):
+                command += [f"--{name}", *getattr(arguments, name)]
+            if arguments.thousand:
+                subprocess.run([*command, "--thousand"], check=True)
+            else:
+                rounds[contender].append(json.loads(subprocess.check_output(command)))
+    for contender, tables in rounds.items():
+        if tables:
+            print(f"{model}, {contender}, {arguments.threads} threads, seed {arguments.seed}")
+            print_table(tables)
+
+
+def print_table(tables: Sequence[Rows]) -> None:
+    """Print the median of each number over all processes of a contender."""
+    print(f"{'size':>10} {'first ms':>10} {'steady ms':>10} {'more ms':>9} {'faults':>8} {'system ms':>10}")
+    extras, resident = [], statistics.median(float(table[-1][-1]) for table in tables)
+    for rows in zip(*tables, strict=True):
+        more = statistics.median(first - steady for _, first, steady, *_ in rows)
+        first, steady, faults, system = (statistics.median(row[at] for row in rows) for at in range(1, 5))
+        print(f"{rows[0][0]:>10} {first:>10.3f} {steady:>10.3f} {more:>+9.3f} {faults:>8.0f} {system:>10.3f}")
+        extras.append(more)
+    later = extras[1:]
+    print(
+        f"later sizes: {statistics.median(later):+.3f} ms in the median, {max(later):+.3f} at most; "
+        f"{resident:.0f} MiB resident",
+        flush=True,
+    )
 
 
 def write_models(model: str, folder: Path, layers: int) -> None:
@@ -117,8 +148,6 @@ def write_artifacts(contender: str, model: str, folder: Path, arguments: argpars
     parts = {"whole": contender}
     if contender == "native" and (folder / "tail.onnx").exists():
         parts = {"network": contender, "tail": "onnxruntime"}
-    for old in folder.glob("*.artifact"):
-        old.unlink()
     for number, (part, toolchain) in enumerate(parts.items()):
         options = " -batches=any" if toolchain == "native" else ""
         target = Target(f"cpu -toolchain={toolchain} -threads={arguments.threads}{options}")
@@ -129,7 +158,7 @@ def write_artifacts(contender: str, model: str, folder: Path, arguments: argpars
             module = with_dim_ranges(
                 module, {name: DimRange(min(values), max(values)) for name, values in ranges.items()}
             )
-        build(partition_whole(module, target)).save(folder / f"{number}.artifact")
+        build(partition_whole(module, target)).save(folder / f"{contender}{number}.artifact")
 
 
 def serve(arguments: argparse.Namespace) -> None:
@@ -139,7 +168,7 @@ def serve(arguments: argparse.Namespace) -> None:
     from intarsia.measure.inputs import random_inputs
     from intarsia.passes import bind_sizes
 
-    (model,), folder = arguments.models, Path(arguments.serve)
+    (model,), folder, contender = arguments.models, Path(arguments.serve[0]), arguments.serve[1]
     first = folder / ("network.onnx" if (folder / "network.onnx").exists() else "whole.onnx")
     module = from_onnx(str(first))
     draw = random.Random(arguments.seed)
@@ -153,7 +182,7 @@ def serve(arguments: argparse.Namespace) -> None:
         return random_inputs(bind_sizes(module, dims_of(model, module, size))["main"], 0)
 
     inputs = {} if arguments.thousand else {size: inputs_of(size) for size in sizes}
-    parts: list[Executable] = [ia.load(path) for path in sorted(folder.glob("*.artifact"))]
+    parts: list[Executable] = [ia.load(path) for path in sorted(folder.glob(f"{contender}*.artifact"))]
 
     def run(given: Mapping[str, Any]) -> list[Any]:
         results = parts[0].run_flat(**given)
@@ -167,23 +196,17 @@ def serve(arguments: argparse.Namespace) -> None:
             if number % 100 == 99:
                 print(f"{number + 1:>6} sizes, {resident_mib():8.1f} MiB resident", flush=True)
         return
-    rows = [(size, first_call(partial(run, inputs[size]), arguments.pause)) for size in sizes]
-    print(f"{'size':>10} {'first ms':>10} {'steady ms':>10} {'more ms':>9} {'faults':>8} {'system ms':>10}")
-    for size, (first_s, steady_s, faults, system_s) in rows:
-        print(
-            f"{size:>10} {first_s * 1e3:>10.3f} {steady_s * 1e3:>10.3f} {(first_s - steady_s) * 1e3:>+9.3f} "
-            f"{faults:>8} {system_s * 1e3:>10.3f}"
-        )
-    later = [row[0] - row[1] for _, row in rows[1:]]
-    print(
-        f"later sizes: {statistics.median(later) * 1e3:+.3f} ms in the median, {max(later) * 1e3:+.3f} at "
-        f"most; {resident_mib():.0f} MiB resident",
-        flush=True,
-    )
+    rows = [(size, *first_call(partial(run, inputs[size]), arguments.pause)) for size in sizes]
+    print(json.dumps(rows))
 
 
-def first_call(run: Callable[[], object], pause: float) -> tuple[float, float, int, float]:
-    """Return the seconds of the first and of a steady call, and faults and system seconds of the first."""
+def first_call(run: Callable[[], object], pause: float) -> tuple[float, ...]:
+    """Time the first call of a size and those that follow.
+
+    Returns:
+        Milliseconds of the first and of a steady call, page faults and milliseconds of system time of the
+        first, and MiB of resident memory.
+    """
     time.sleep(pause)
     before = resource.getrusage(resource.RUSAGE_SELF)
     begin = time.perf_counter()
@@ -198,7 +221,8 @@ def first_call(run: Callable[[], object], pause: float) -> tuple[float, float, i
         steady.append(time.perf_counter() - begin)
     del result
     faults = after.ru_minflt - before.ru_minflt
-    return first, statistics.median(steady), faults, after.ru_stime - before.ru_stime
+    system = after.ru_stime - before.ru_stime
+    return first * 1e3, statistics.median(steady) * 1e3, faults, system * 1e3, resident_mib()
 
 
 def sizes_of(model: str, arguments: argparse.Namespace) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tell kernels which call is the largest, by the ranges of the sizes of a plan."""
+"""Prepare kernels for the largest call that the ranges of a plan allow."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _FEW: Final = 1 << 18
 """Bytes up to which memory comes from the heap, so that many small programs have no huge page each."""
 _LEAST_RESERVED: Final = 1 << 26
 _MOST_EXPECTED: Final = 1 << 26
-"""Bytes that memory is expected to grow by at most where nobody says how large it gets."""
+"""Bytes that memory is expected to grow by at most where its largest size is not known."""
 _TIMES_RESERVED: Final = 16
 _NO_RESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 """Flag of memory that does not count before it is touched; Python names it from 3.13 on."""

@@ -5,8 +5,7 @@ each 4 KiB: results of 77 MB take 7 to 180 ms. A thread takes the pages of memor
 that the first call of a larger size does not wait for them.
 
 It has the priority of other threads: with a lower one, a busy machine would stop it while it holds the
-interpreter lock, which calls wait for. Instead it takes a chunk of 2 MiB at once, without that lock, and then
-sleeps for as long as that took.
+interpreter lock, which calls wait for. It takes 2 MiB at once, without that lock.
 """
 
 from __future__ import annotations
@@ -102,13 +101,9 @@ class PagesAhead:
 
 
 def _take(reference: weakref.ref[GrowsAhead], size: int) -> bool:
-    """Take some pages of memory, unless it is gone, and let others run; return whether there may be more."""
-    memory, began = reference(), time.perf_counter()
-    if memory is None or not memory.take_ahead(size):
-        return False
-    del memory
-    time.sleep(time.perf_counter() - began)
-    return True
+    """Take some pages of memory, unless it is gone; return whether there may be more to take."""
+    memory = reference()
+    return memory is not None and memory.take_ahead(size)
 
 
 def _most_ahead() -> int:

@@ -26,7 +26,7 @@ from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
 from intarsia.toolchain.native.foreign_kernel import named_architecture
-from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.kernel import NativeKernel, shared_pool
 from intarsia.toolchain.native.region import Argument, ArgumentKind
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
 from intarsia.toolchain.native.result_arrays import ResultArrays, ResultMaker, given_or_new
@@ -78,6 +78,8 @@ class ItemKernel:
         self._last_shapes: list[tuple[int, ...] | None] = [None]
         self._last_sizes: tuple[int, ...] = ()
         process_driver(region.region.driver)
+        if pool is None:
+            shared_pool(region.region.threads)
         self._calls: _ItemTable | None = _ItemTable(region, self._functions)
 
     @property

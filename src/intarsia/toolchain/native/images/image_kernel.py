@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
+from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.filled_table import TableFiller
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.runtime.kernel import KernelSource, Value
@@ -19,7 +20,7 @@ from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.images.image_region import ImageRegion, write_image_blob
 from intarsia.toolchain.native.images.image_sizes import ImageSizes
 from intarsia.toolchain.native.images.sized_kernels import SizedKernels
-from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.kernel import NativeKernel, shared_pool
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
 from intarsia.toolchain.native.result_arrays import ResultArrays
@@ -52,6 +53,8 @@ class ImageKernel(SizedKernels):
         ports = len(whole.params) + len(whole.results)
         filler = TableFiller(_table(whole, load_functions(whole.region), ports), ports)
         self._tables: tuple[ImageSizes, TableFiller] | None = ImageSizes(whole), filler
+        process_driver(whole.region.driver)
+        shared_pool(whole.region.threads)
         self._arena = GrowingMemory()
 
     def blob(self) -> bytes | None:
