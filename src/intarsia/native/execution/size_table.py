@@ -29,9 +29,9 @@ class Quotient:
         """Positions of the entries that it reads."""
         return tuple(position for position, _ in self.dividend[1])
 
-    def value_of(self, values: Sequence[int]) -> int:
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Return the number, given the values of earlier entries."""
-        return linear_value(self.dividend, values) // self.divisor
+        return ((linear_value(self.dividend, values) // self.divisor,),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Tiles:
         """Positions of the entries that it reads."""
         return (self.columns,)
 
-    def value_of(self, values: Sequence[int]) -> int:
-        """Return the number, given the values of earlier entries."""
-        return covering(values[self.columns], self.widths)[self.at][self.part]
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of each width by part, given the values of earlier entries."""
+        return covering(values[self.columns], self.widths)
 
 
 COUNT, BEGIN, LAST, REST = range(4)
@@ -96,16 +96,14 @@ class Grid:
         """Positions of the entries that it reads."""
         return self.rows, self.columns
 
-    def value_of(self, values: Sequence[int]) -> int:
-        """Return the number, given the values of earlier entries."""
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of each number of tiles by part, given the values of earlier entries."""
         rows, columns = values[self.rows], values[self.columns]
         is_small = min(rows, columns) < self.tile
-        if self.part == REST:
-            return rows if is_small else 0
         tiles = 0 if is_small else -(-rows // self.tile) * -(-columns // self.tile)
-        if self.part == LAST:
-            return tiles - 1
-        return _chunks(tiles, self.counts, self.extra)[self.at][self.part]
+        rest = rows if is_small else 0
+        chunks = _chunks(tiles, self.counts, self.extra)
+        return tuple((count, begin, tiles - 1, rest) for count, begin in chunks)
 
 
 Entry: TypeAlias = Quotient | Tiles | Grid
@@ -122,13 +120,6 @@ class SizeTable:
 
     sizes: int
     entries: tuple[Entry, ...]
-
-    def values(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the values of all entries for the sizes of a call."""
-        values = list(sizes)
-        for entry in self.entries:
-            values.append(entry.value_of(values))
-        return tuple(values)
 
 
 _EXACT_TILES: Final = 8
