@@ -22,6 +22,7 @@ from intarsia.runtime.entry_points import EntryPoints
 from intarsia.runtime.input_check import InputCheck, refuse_converted
 from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
+from intarsia.runtime.largest_call import expect_largest_call
 from intarsia.runtime.output_check import accept_outputs, copy_results, new_outputs, structured
 from intarsia.runtime.plan import ExecutionPlan, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile
@@ -66,13 +67,13 @@ class Executable(ClosedOnExit):
         explanation: str | None = None,
         devices: Sequence[Device] | None = None,
     ) -> None:
-        self.contents = Contents.of(
-            plan, kernels, constants, provenance, kernel_names, self_test, explanation
-        )
+        parts = plan, kernels, constants, provenance, kernel_names, self_test, explanation
+        self.contents = Contents.of(*parts)
         self._named = list(map(NamedKernel, kernels, self.contents.kernel_names))
         self._check = InputCheck(plan.inputs, plan.dim_ranges)
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
         self._entries = self._new_entries()
+        expect_largest_call(plan, kernels)
         self._lock = threading.Lock()
         self._is_closed = self._is_of_parent = False
         reset_in_children(self)
@@ -230,8 +231,7 @@ class Executable(ClosedOnExit):
             threads: Number of threads of its kernels; None for the threads of this one's, which they share.
 
         Raises:
-            CompileError: A toolchain cannot run a kernel on so many threads.
-            UsageError: It is closed.
+            CompileError, UsageError: A toolchain cannot run a kernel on so many threads; it is closed.
         """
         return self.clones(1, threads)[0]
 

@@ -134,6 +134,18 @@ class RepeatableKernel(Protocol):
 
 
 @runtime_checkable
+class GrowingKernel(Protocol):
+    """A kernel whose memory grows with the sizes of its calls."""
+
+    def expect_largest(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Take memory for the largest call in the background, so that no first call of a size waits for it.
+
+        Args:
+            shapes: Shape of each parameter in this call; an axis whose extent is not known has 1.
+        """
+
+
+@runtime_checkable
 class CrossCompiledKernel(Protocol):
     """A kernel that may be compiled for a CPU that its target names, in place of this machine's."""
 

@@ -9,7 +9,7 @@ Both planners put each buffer into the smallest gap that fits (best fit). They d
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -62,18 +62,21 @@ def plan_arena_by_size(lifetimes: Sequence[Lifetime], alignment: int) -> ArenaPl
     A buffer that fits into no gap comes behind them. No two buffers that are live at one step overlap; every
     offset is a multiple of the alignment.
     """
-    live: list[list[Span]] = [[] for _ in range(1 + max((each.last for each in lifetimes), default=0))]
+    # Two buffers that are live at one step are both live where the later one begins.
+    begins = sorted({each.first for each in lifetimes})
+    live: list[set[Span]] = [set() for _ in begins]
     offsets, end = [0] * len(lifetimes), 0
     order = sorted(range(len(lifetimes)), key=lambda index: (-lifetimes[index].size, lifetimes[index].first))
     for index in order:
         buffer = lifetimes[index]
-        size, steps = _round_up(buffer.size, alignment), range(buffer.first, buffer.last + 1)
-        taken = sorted({span for step in steps for span in live[step]})
+        size = _round_up(buffer.size, alignment)
+        steps = live[bisect_left(begins, buffer.first) : bisect_right(begins, buffer.last)]
+        taken = sorted(set().union(*steps))
         gap = _best_fit(_gaps_between(taken), size)
         offsets[index] = max(map(sum, taken), default=0) if gap is None else gap[0]
         end = max(end, offsets[index] + size)
-        for step in steps:
-            live[step].append((offsets[index], size))
+        for spans in steps:
+            spans.add((offsets[index], size))
     return ArenaPlan(tuple(offsets), end)
 
 

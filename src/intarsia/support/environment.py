@@ -11,6 +11,9 @@ COMPILE_PROCESSES: Final = "INTARSIA_COMPILE_PROCESSES"
 PROGRAM_CACHE: Final = "INTARSIA_PROGRAM_CACHE"
 """Variable with the most MiB of compiled programs that builds by native keep on disk; 0 for none."""
 
+MEMORY_AHEAD: Final = "INTARSIA_MEMORY_AHEAD"
+"""Variable with the most MiB of pages that a process takes before a call needs them; 0 for none."""
+
 CUDA_LIBRARY: Final = "INTARSIA_LIBCUDA"
 """Variable with the name or path of the CUDA driver's library, where it is not the usual one."""
 

@@ -16,6 +16,7 @@ them.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import sys
 import threading
@@ -28,6 +29,7 @@ import numpy as np
 
 from intarsia.support.aligned_memory import ALIGNMENT, allocate_aligned
 from intarsia.support.array_address import array_address
+from intarsia.support.forks import ForkSafeLock, reset_in_children
 
 _SMALLEST: Final = 1 << 17
 """Bytes from which on memory has pages of its own."""
@@ -47,6 +49,8 @@ NO_RESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "li
 """Flag of memory that does not count before it is touched; Python names it from 3.13 on."""
 _ADVICE: Final = getattr(mmap, "MADV_HUGEPAGE", None)
 _REFUSAL: Final = getattr(mmap, "MADV_NOHUGEPAGE", None)
+_POPULATE_WRITE: Final = 23
+"""MADV_POPULATE_WRITE of Linux 5.14, which Python does not name."""
 
 
 class PageChoice:
@@ -58,7 +62,7 @@ class PageChoice:
 
     def __init__(self, clock: Any = time.thread_time) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._small_seconds: float | None = None
         self._extra_seconds = 0.0
         self.is_huge = _ADVICE is not None and _REFUSAL is not None
@@ -104,6 +108,32 @@ class PageChoice:
         pages.madvise(_REFUSAL)
         return self._touch(np.frombuffer(pages, np.uint8)[:: mmap.PAGESIZE])
 
+    def populate(self, pages: mmap.mmap, begin: int, end: int) -> bool:
+        """Have the pages of a part of memory without a write, so that other threads may use it meanwhile.
+
+        Args:
+            pages: The memory.
+            begin: Offset of the part, a multiple of the size of a page.
+            end: Offset of its end.
+
+        Returns:
+            Whether they are there; false where the system cannot do that.
+        """
+        memory = np.frombuffer(pages, np.uint8)[begin:end]
+        is_huge = self.is_huge and memory.ctypes.data % _HUGE == 0 and end - begin >= _HUGE
+        if is_huge and _ADVICE is not None:
+            pages.madvise(_ADVICE, begin, (end - begin) // _HUGE * _HUGE)
+        began = self._clock()
+        if not populate_pages(memory):
+            return False
+        if is_huge:
+            spent = float(self._clock() - began)
+            with self._lock:
+                small = (self._small_seconds or _USUAL_SMALL) * (end - begin) / _HUGE
+                self._extra_seconds += spent - small
+                self.is_huge = self.is_huge and self._extra_seconds <= _MOST_EXTRA
+        return True
+
     def _touch(self, elements: np.ndarray[Any, Any]) -> float:
         """Write into pages, and return the CPU seconds that this took."""
         began = self._clock()
@@ -132,6 +162,11 @@ class PageSpace:
         self._pieces: Counter[int] = Counter()  # by huge page
         self._lock = threading.Lock()
         self._returned: deque[tuple[int, int]] = deque()
+        reset_in_children(self)
+
+    def reset_in_child(self) -> None:
+        """Replace the lock, which another thread of the parent may hold."""
+        self._lock = threading.Lock()
 
     def take(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
         """Return `size` bytes of zeros; None if there are not as many left."""
@@ -206,7 +241,7 @@ class _Spaces:
     """The address space that memory is taken from; it stays only as long as something is there."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._space: weakref.ref[PageSpace] | None = None
 
     def take(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -227,6 +262,16 @@ class _Spaces:
 
 
 _SPACES: Final = _Spaces()
+
+
+def populate_pages(memory: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
+    """Have the pages of memory, without the interpreter lock; return whether the system can do that."""
+    if not sys.platform.startswith("linux"):
+        return False
+    address = memory.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    size = memory.ctypes.data + memory.nbytes - address
+    madvise = ctypes.CDLL(None).madvise
+    return not madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_int(_POPULATE_WRITE))
 
 
 def allocate_pages(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

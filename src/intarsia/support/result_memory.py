@@ -31,9 +31,12 @@ class ResultMemory:
 
     Args:
         ahead: Bytes that are there before the first result.
+        grows: Whether results may get larger.
     """
 
-    def __init__(self, ahead: int = 0) -> None:
+    def __init__(self, ahead: int = 0, *, grows: bool = False) -> None:
+        self._grows = grows
+        self._largest: int | None = None
         # Appending is atomic, and may happen in any thread and in garbage collection; a full deque lets the
         # block go that it has had for longest.
         self._free: deque[GrowingMemory] = deque(maxlen=_BLOCKS)
@@ -42,6 +45,16 @@ class ResultMemory:
                 memory = GrowingMemory()
                 memory.grow(ahead // _BLOCKS)
                 self._free.append(memory)
+
+    def expect_largest(self, size: int) -> None:
+        """Take pages for results of the largest size in the background."""
+        self._largest = size
+        if size < _SMALLEST:
+            return
+        blocks = [self._largest_free() for _ in range(_BLOCKS)]
+        for block in blocks:
+            block.expect_largest(size)
+        self._free.extend(blocks)
 
     def maker(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
         """Return a function that does what `array` does for one shape."""
@@ -60,6 +73,8 @@ class ResultMemory:
             return np.empty(shape, dtype)
         memory = self._largest_free()
         memory.grow(size)
+        if self._grows:
+            memory.expect_growth()
         lent = _Lent(memory, self._free)
         array: Array = np.asarray(lent)[:size].view(dtype).reshape(shape)
         return array
@@ -70,8 +85,11 @@ class ResultMemory:
         while self._free:  # other threads append, none takes away
             blocks.append(self._free.pop())
         if not blocks:
-            return GrowingMemory()
-        largest = max(blocks, key=lambda block: block.array.nbytes)
+            memory = GrowingMemory()
+            if self._largest is not None:
+                memory.expect_largest(self._largest)
+            return memory
+        largest = max(blocks, key=lambda block: block.ready)
         self._free.extendleft(block for block in blocks if block is not largest)
         return largest
 

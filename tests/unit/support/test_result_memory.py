@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from tests.pages_taken_ahead import pages_of_test, takes_pages
 
 from intarsia.support.array_address import array_address
 from intarsia.support.result_memory import ResultMemory
@@ -57,6 +58,32 @@ def test_memory_ahead_is_for_two_results() -> None:
     assert sizes == [4 * _MIB] * 2
     assert not np.shares_memory(first, second)
     assert not memory._free
+
+
+@takes_pages
+def test_pages_of_the_largest_results_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = pages_of_test(monkeypatch)
+    memory = ResultMemory(2 * _MIB, grows=True)
+    memory.expect_largest(9 * _MIB)
+    thread.wait()
+    assert [9 * _MIB <= block.ready < 12 * _MIB for block in memory._free] == [True, True]
+    first, second, third = (memory.array((9, _MIB), np.dtype(np.uint8)) for _ in range(3))
+    for number, result in enumerate((first, second, third)):
+        result[:] = number
+    thread.wait()  # the third one begins a block, whose pages are expected as well
+    assert [int(result.min()) for result in (first, second, third)] == [0, 1, 2]
+    assert [int(result.max()) for result in (first, second, third)] == [0, 1, 2]
+
+
+@takes_pages
+@pytest.mark.parametrize("grows", [False, True])
+def test_only_results_that_grow_are_expected_to_double(grows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = pages_of_test(monkeypatch)
+    memory = ResultMemory(grows=grows)
+    result = memory.array((4, _MIB), np.dtype(np.uint8))
+    thread.wait()
+    del result
+    assert (memory._free[0].ready >= 8 * _MIB) == grows
 
 
 @pytest.mark.parametrize("count", [3, _MIB])

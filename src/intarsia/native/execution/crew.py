@@ -137,11 +137,23 @@ def _stop(
     record.sleepers = 0
 
 
+def prepare_crews() -> None:
+    """Do what is the same for all crews, which takes longer than to start one, before the first call."""
+    _threads()
+    _signals_of_python()
+
+
+@functools.cache
+def _signals_of_python() -> frozenset[int]:
+    """Return the signals that threads without Python code must not get."""
+    faults = {number for number in signal.Signals if number.name in _FAULTS}
+    return frozenset(map(int, signal.valid_signals() - faults))
+
+
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
     """Block signals around the start of threads, which inherit the mask."""
-    faults = {number for number in signal.Signals if number.name in _FAULTS}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _signals_of_python())
     try:
         yield
     finally:

@@ -29,6 +29,10 @@ class Quotient:
         """Positions of the entries that it reads."""
         return tuple(position for position, _ in self.dividend[1])
 
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the number, given the values of earlier entries."""
+        return ((linear_value(self.dividend, values) // self.divisor,),)
+
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
@@ -54,9 +58,9 @@ class Tiles:
         """Positions of the entries that it reads."""
         return (self.columns,)
 
-    def value(self, columns: int) -> int:
-        """Return the number for a number of columns."""
-        return covering(columns, self.widths)[self.at][self.part]
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of each width by part, given the values of earlier entries."""
+        return covering(values[self.columns], self.widths)
 
 
 COUNT, BEGIN, LAST, REST = range(4)
@@ -92,15 +96,14 @@ class Grid:
         """Positions of the entries that it reads."""
         return self.rows, self.columns
 
-    def value(self, rows: int, columns: int) -> int:
-        """Return the number for a number of rows and of columns."""
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of each number of tiles by part, given the values of earlier entries."""
+        rows, columns = values[self.rows], values[self.columns]
         is_small = min(rows, columns) < self.tile
-        if self.part == REST:
-            return rows if is_small else 0
         tiles = 0 if is_small else -(-rows // self.tile) * -(-columns // self.tile)
-        if self.part == LAST:
-            return tiles - 1
-        return _chunks(tiles, self.counts, self.extra)[self.at][self.part]
+        rest = rows if is_small else 0
+        chunks = _chunks(tiles, self.counts, self.extra)
+        return tuple((count, begin, tiles - 1, rest) for count, begin in chunks)
 
 
 Entry: TypeAlias = Quotient | Tiles | Grid
@@ -117,19 +120,6 @@ class SizeTable:
 
     sizes: int
     entries: tuple[Entry, ...]
-
-    def values(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the values of all entries for the sizes of a call."""
-        values = list(sizes)
-        for entry in self.entries:
-            match entry:
-                case Quotient():
-                    values.append(linear_value(entry.dividend, values) // entry.divisor)
-                case Tiles():
-                    values.append(entry.value(values[entry.columns]))
-                case Grid():
-                    values.append(entry.value(values[entry.rows], values[entry.columns]))
-        return tuple(values)
 
 
 _EXACT_TILES: Final = 8
@@ -211,8 +201,10 @@ def _first_tiles(widths: tuple[int, ...], extra: int) -> tuple[int, ...]:
 
 def linear_value(linear: Linear, values: Sequence[int]) -> int:
     """Return the value of a linear form."""
-    const, terms = linear
-    return const + sum(coefficient * values[position] for position, coefficient in terms)
+    value, terms = linear
+    for position, coefficient in terms:
+        value += coefficient * values[position]
+    return value
 
 
 def constant(number: int) -> Linear:

@@ -6,7 +6,7 @@ import ctypes
 import threading
 from typing import Final
 
-from intarsia.native.execution.crew import Crew, Scratch
+from intarsia.native.execution.crew import Crew, Scratch, prepare_crews
 from intarsia.native.execution.driver import Driver, process_driver
 from intarsia.native.execution.driver_records import RuntimeRecord
 from intarsia.support.closed_on_exit import ClosedOnExit
@@ -62,6 +62,8 @@ class ThreadPool(ClosedOnExit):
         self._threads = _checked(threads)
         self._driver = driver or process_driver()
         self._run_calls = self._driver.run_calls
+        if threads > 1:
+            prepare_crews()
         self._lock = threading.Lock()
         self._is_closed = False
         self._crew: Crew | None = None

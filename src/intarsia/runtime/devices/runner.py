@@ -19,6 +19,7 @@ from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
 from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.runtime.timeline import Recorder
+from intarsia.support.result_memory import ResultMemory
 
 _ATTENTION_S: Final = 0.2
 """Seconds between two checks of the caller's thread for an interrupt."""
@@ -52,7 +53,7 @@ class DeviceRunner:
         self._block, self._kernels, self._devices, self._recorder = block, kernels, devices, recorder
         self._schedule = schedule(block, steps, len(devices))
         buffers = allocate_on_devices(block, self._schedule, plan.slot_types, devices)
-        self._fresh = buffers.fresh
+        self._fresh = {slot: (*form, ResultMemory()) for slot, form in buffers.fresh.items()}
         self.arena_sizes = buffers.sizes
         arenas = [arena for arena in buffers.arenas if isinstance(arena, np.ndarray)]
         self._kept: list[Value] = [*arenas, *(constants[number] for _, number in block.constants)]
@@ -66,8 +67,8 @@ class DeviceRunner:
     def run(self, inputs: Sequence[Value]) -> list[Value]:
         """Run the program and return its results; they belong to the caller."""
         slots = list(self._lasting)
-        for slot, form in self._fresh.items():
-            slots[slot] = self._device_of(slot).adopt(new_array(*form))
+        for slot, (shape, dtype, memory) in self._fresh.items():
+            slots[slot] = self._device_of(slot).adopt(new_array(shape, dtype, memory))
         self._execute(slots, inputs)
         results = [self._device_of(slot).get(slots[slot]) for slot in self._block.results]
         return owned(results, [*inputs, *self._kept])

@@ -71,7 +71,7 @@ class NativeKernel:
             table = make_table(region, self._functions)
         self._table: CallTable | None = table
         self._own_pool = pool
-        self._pool = pool or _pool(region.threads, allowed_cores())
+        self._pool = pool or shared_pool(region.threads)
         self._bound = tuple(BoundMemory() for _ in self._ports)
         self._addresses = [0] * len(self._ports)
         self._writes_directly = not (
@@ -340,6 +340,11 @@ def _fitting(value: Value, port: RegionPort) -> Array:
 
 def _aligned(port: RegionPort) -> Array:
     return allocate_aligned(port.nbytes).view(port.dtype).reshape(port.shape)
+
+
+def shared_pool(threads: int) -> ThreadPool:
+    """Return the pool of all kernels with as many threads that are made on these cores."""
+    return _pool(threads, allowed_cores())
 
 
 @functools.cache

@@ -77,12 +77,14 @@ def allocate_arena(size: int) -> Array:
 
 
 def grow_arena(arena: GrowingMemory, size: int) -> bool:
-    """As `GrowingMemory.grow`, for the values between kernels.
+    """As `GrowingMemory.grow`, for the values between kernels of a call; larger calls are expected.
 
     Raises:
         CompileError: There is not so much memory.
     """
     try:
-        return arena.grow(size)
+        moves = arena.grow(size)
     except MemoryError as error:
         raise too_large_arena(size) from error
+    arena.expect_growth()
+    return moves

@@ -21,7 +21,12 @@ class ResultArrays:
     """
 
     def __init__(self, ahead: Sequence[int]) -> None:
-        self._memories = tuple(map(ResultMemory, ahead))
+        self._memories = tuple(ResultMemory(size, grows=True) for size in ahead)
+
+    def expect_largest(self, ports: Sequence[RegionPort]) -> None:
+        """Take pages for the largest results, which have these shapes and types, in the background."""
+        for port, memory in zip(ports, self._memories, strict=True):
+            memory.expect_largest(port.nbytes)
 
     def makers(self, ports: Sequence[RegionPort]) -> tuple[ResultMaker, ...]:
         """Return a function for each result that allocates it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from math import prod
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from intarsia.native.execution.polynomial_table import PolynomialTable, of_linear
+from intarsia.native.execution.size_reader import SizeReader
 from intarsia.native.execution.size_table import (
     BEGIN,
     COUNT,
@@ -16,6 +18,7 @@ from intarsia.native.execution.size_table import (
     REST,
     Grid,
     Polynomial,
+    Quotient,
     SizeTableBuilder,
     Tiles,
     added,
@@ -44,14 +47,14 @@ def test_quotients_are_rounded_down_and_kept_once(size: int) -> None:
     assert twice == added(h, constant(3))
     table = builder.table()
     assert len(table.entries) == 1
-    assert linear_value(once, table.values([size])) == (size - 1) // 2 + 1
+    assert linear_value(once, SizeReader(table).values([size])) == (size - 1) // 2 + 1
 
 
 def test_products_and_sums_of_extents() -> None:
     builder = SizeTableBuilder(2)
     h, w = builder.size(0), builder.size(1)
     area = product(added(h, constant(2)), added(w, constant(3)), constant(4))
-    values = builder.table().values([5, 7])
+    values = SizeReader(builder.table()).values([5, 7])
     assert polynomial_value(area, values) == 7 * 10 * 4
     assert polynomial_value(total(area, product(constant(-280)), product(h)), values) == 5
 
@@ -75,7 +78,9 @@ def test_tiles_cover_all_columns_and_no_others(columns: int, widths: tuple[int, 
     covered: set[int] = set()
     computed = 0
     for at, width in enumerate(widths):
-        count, begin, last = (Tiles(0, widths, at, part).value(columns) for part in (COUNT, BEGIN, LAST))
+        count, begin, last = (
+            Tiles(0, widths, at, part).numbers((columns,))[at][part] for part in (COUNT, BEGIN, LAST)
+        )
         for tile in range(count):
             first = min(begin + tile * width, last)
             covered |= set(range(first, first + width))
@@ -100,7 +105,8 @@ def test_tiles_cover_all_columns_and_no_others(columns: int, widths: tuple[int, 
 )
 def test_a_row_of_tiles_computes_few_columns_twice(columns: int, counts: list[int]) -> None:
     widths = WIDTHS[0]
-    assert [Tiles(0, widths, at, COUNT).value(columns) for at in range(len(widths))] == counts
+    numbers = Tiles(0, widths, 0, COUNT).numbers((columns,))
+    assert [of_width[COUNT] for of_width in numbers] == counts
 
 
 @pytest.mark.parametrize("rows", range(1, 40))
@@ -109,7 +115,7 @@ def test_tiles_of_a_grid_are_all_tiles_or_rows_are_left(rows: int, columns: int)
     counts = 24, 8, 4
 
     def number(at: int, part: int) -> int:
-        return Grid(0, 1, 4, counts, 3, at, part).value(rows, columns)
+        return Grid(0, 1, 4, counts, 3, at, part).numbers((rows, columns))[at][part]
 
     last = number(0, LAST)
     covered = {
@@ -121,3 +127,23 @@ def test_tiles_of_a_grid_are_all_tiles_or_rows_are_left(rows: int, columns: int)
     is_small = rows < 4 or columns < 4
     assert covered == set(range(0 if is_small else -(-rows // 4) * -(-columns // 4)))
     assert number(0, REST) == (rows if is_small else 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_entries_are_evaluated_together_as_one_by_one(seed: int) -> None:
+    draw = random.Random(seed)
+    builder, linears = SizeTableBuilder(2), [SizeTableBuilder(2).size(position) for position in (0, 1)]
+    for _ in range(20):
+        both = added(draw.choice(linears), draw.choice(linears))
+        linears.append(builder.quotient(both, draw.randrange(1, 4)))
+        at, part, widths = draw.randrange(3), draw.choice((COUNT, BEGIN, LAST)), draw.choice(WIDTHS)
+        builder.tiles(draw.choice(linears), widths, min(at, len(widths) - 1), part)
+        level = draw.choice(linears), draw.choice(linears)
+        builder.grid(level, 4, ((24, 8, 4), 3), at, draw.choice((part, REST)))
+    table = builder.table()
+    for sizes in ((1, 1), (5, 7), (224, 97)):
+        values = list(sizes)
+        for entry in table.entries:
+            numbers = entry.numbers(values)
+            values.append(numbers[0][0] if isinstance(entry, Quotient) else numbers[entry.at][entry.part])
+        assert SizeReader(table).values(sizes) == values

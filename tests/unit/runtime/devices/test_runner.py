@@ -11,6 +11,7 @@ from intarsia.runtime.devices.progress import Progress
 from intarsia.runtime.devices.runner import DeviceRunner
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
+from intarsia.support.array_address import array_address
 from intarsia.support.errors import ExecutionError
 
 X = np.arange(8, dtype=np.float32)
@@ -31,6 +32,22 @@ def test_two_branches_on_two_devices(names: tuple[str, str]) -> None:
             exe.run_into([x], [out])
             np.testing.assert_array_equal(out, 3 * x + 1)
             assert not np.may_share_memory(found, x)
+
+
+def test_large_results_use_the_memory_of_those_that_are_gone() -> None:
+    plan = device_plan(PAIRS[0], [0, 0], [RunKernel(0, (0,), (1,), 0)], [1], size=1 << 18)
+    x = np.arange(1 << 18, dtype=np.float32)
+    kernel = fake("double")
+    with Executable(plan, [kernel]) as exe:
+        first, second = exe(x), exe(x + 1)
+        address, second_address = array_address(first), array_address(second)
+        np.testing.assert_array_equal(first, 2 * x)
+        del first
+        kernel.given.clear()  # it keeps the arrays that it was given
+        third = exe(x + 2)
+        np.testing.assert_array_equal(second, 2 * x + 2)
+        np.testing.assert_array_equal(third, 2 * x + 4)
+        assert array_address(third) == address != second_address
 
 
 @pytest.mark.parametrize("names", PAIRS, ids="+".join)

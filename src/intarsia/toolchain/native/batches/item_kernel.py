@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from collections import OrderedDict
@@ -20,12 +21,12 @@ from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.runtime.clones import source_on_threads
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.array_address import array_address
-from intarsia.support.errors import UsageError
+from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.batches.batched_profiler import BatchedProfiler, RunKernel
 from intarsia.toolchain.native.batches.item_region import ItemRegion, write_item_blob
 from intarsia.toolchain.native.foreign_kernel import named_architecture
-from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.kernel import NativeKernel, shared_pool
 from intarsia.toolchain.native.region import Argument, ArgumentKind
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
 from intarsia.toolchain.native.result_arrays import ResultArrays, ResultMaker, given_or_new
@@ -72,13 +73,15 @@ class ItemKernel:
         self._region: ItemRegion | None = region
         self._functions: tuple[NativeFunction, ...] = functions or load_functions(region.region)
         self._arena, self._long_arena = GrowingMemory(), GrowingMemory()
-        grow_arena(self._arena, _bytes_ahead(region, region.long_begin))
+        self._arena.grow(_bytes_ahead(region, region.long_begin))
         self._results = ResultArrays(_results_ahead(region))
         self._frames: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
         self._kernels: OrderedDict[tuple[int, ...], _SizedKernel] = OrderedDict()
         self._last_shapes: list[tuple[int, ...] | None] = [None]
         self._last_sizes: tuple[int, ...] = ()
         process_driver(region.region.driver)
+        if pool is None:
+            shared_pool(region.region.threads)
         self._calls: _ItemTable | None = _ItemTable(region, self._functions)
 
     @property
@@ -149,6 +152,21 @@ class ItemKernel:
 
         return run_prepared
 
+    def expect_largest(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """As `GrowingKernel.expect_largest`."""
+        whole = self._open_region()
+        with contextlib.suppress(ExecutionError):  # no call has such sizes
+            sizes = whole.sizes_of(shapes)
+            whole.check_sizes(sizes)
+            keys = _room_of(whole.counts(sizes))
+            moves = [
+                self._arena.expect_largest(whole.arena_bytes(sizes)),
+                self._long_arena.expect_largest(whole.long_bytes(keys)),
+            ]
+            if any(moves):
+                self._forget_tables()
+            self._results.expect_largest(whole.of_sizes(sizes).results)
+
     def start_profiler(self) -> BatchedProfiler[tuple[int, ...]]:
         """As `ProfilableKernel.start_profiler`: a profiler for all sizes that are met.
 
@@ -199,7 +217,7 @@ class ItemKernel:
         memory for the next power of two of keys.
         """
         counts = whole.counts(sizes)
-        room = 1 << max(0, counts[NUMBER_OF[ItemKind.KEYS]] - 1).bit_length()
+        room = _room_of(counts)
         key = (*sizes[:-1], room) if whole.has_past else sizes
         frame = self._frames.get(key)
         if frame is not None:
@@ -207,8 +225,7 @@ class ItemKernel:
             return frame
         wanted, wanted_long = whole.arena_bytes(sizes), whole.long_bytes(room)
         if any((grow_arena(self._arena, wanted), grow_arena(self._long_arena, wanted_long))):
-            self._kernels.clear()  # their tables refer to the memory before
-            self._frames.clear()
+            self._forget_tables()
         numbers = _Numbers(counts)
         most = wanted // whole.long_begin if whole.long_begin else 0
         assert self._calls is not None
@@ -218,6 +235,11 @@ class ItemKernel:
         if len(self._frames) > _MOST_SIZES:
             self._frames.popitem(last=False)
         return frame
+
+    def _forget_tables(self) -> None:
+        """Forget all tables: they refer to the memory before."""
+        self._kernels.clear()
+        self._frames.clear()
 
     def _sizes(self, inputs: Sequence[Value]) -> tuple[int, ...]:
         """Return the sizes of a call, of which all parameters that have one have the same.
@@ -290,6 +312,11 @@ class _Numbers:
         for array, count in zip(self.arrays, counts, strict=True):
             array[()] = count
         self.counts = counts
+
+
+def _room_of(counts: Sequence[int]) -> int:
+    """Return the number of keys that there is memory for: the next power of two."""
+    return 1 << max(0, counts[NUMBER_OF[ItemKind.KEYS]] - 1).bit_length()
 
 
 def _bytes_ahead(whole: ItemRegion, of_item: int) -> int:

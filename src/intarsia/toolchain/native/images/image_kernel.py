@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from intarsia.native.execution.call_table import BufferRef, CallTable, FixedAddress, KernelCall, Slot
+from intarsia.native.execution.driver import process_driver
 from intarsia.native.execution.filled_table import TableFiller
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.runtime.kernel import KernelSource, Value
@@ -19,13 +20,16 @@ from intarsia.support.growing_memory import GrowingMemory
 from intarsia.toolchain.native.images.image_region import ImageRegion, write_image_blob
 from intarsia.toolchain.native.images.image_sizes import ImageSizes
 from intarsia.toolchain.native.images.sized_kernels import SizedKernels
-from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.kernel import NativeKernel, shared_pool
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion
 from intarsia.toolchain.native.region_table import grow_arena, load_functions
 from intarsia.toolchain.native.result_arrays import ResultArrays
 
 if TYPE_CHECKING:
     from intarsia.toolchain.native.profiler import DescribeCalls
+
+_MULTIPLES: Final = (1, 32)
+"""A network that halves images may not have the end of a range as a size, but the next multiple below it."""
 
 
 class ImageKernel(SizedKernels):
@@ -46,7 +50,11 @@ class ImageKernel(SizedKernels):
         super().__init__(source, len(whole.results))
         self._describe = describe
         self._whole: ImageRegion | None = whole
-        self._functions: tuple[NativeFunction, ...] = load_functions(whole.region)
+        ports = len(whole.params) + len(whole.results)
+        filler = TableFiller(_table(whole, load_functions(whole.region), ports), ports)
+        self._tables: tuple[ImageSizes, TableFiller] | None = ImageSizes(whole), filler
+        process_driver(whole.region.driver)
+        shared_pool(whole.region.threads)
         self._arena = GrowingMemory()
 
     def blob(self) -> bytes | None:
@@ -56,11 +64,21 @@ class ImageKernel(SizedKernels):
     def close(self) -> None:
         """Let go of code, arena and weights."""
         self._forget()
-        self._whole, self._functions = None, ()
-        for name in ("_evaluated", "_filler"):  # they refer to code and weights
-            self.__dict__.pop(name, None)
+        self._whole = self._tables = None  # they refer to code and weights
         self._arena = GrowingMemory()
         self._results = ResultArrays(())
+
+    def expect_largest(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """As `GrowingKernel.expect_largest`."""
+        whole, (evaluated, _) = self._opened(self._whole), self._opened(self._tables)
+        for multiple in _MULTIPLES:
+            with contextlib.suppress(ExecutionError):  # no call has such sizes
+                sizes = [max(1, size // multiple * multiple) for size in whole.sizes_of(shapes)]
+                images = evaluated.at(sizes)
+                if self._arena.expect_largest(images.arena_bytes):
+                    self._forget()
+                self._results.expect_largest(images.region.results)
+                return
 
     def _region(self) -> NativeRegion:
         return self._opened(self._whole).region
@@ -81,7 +99,8 @@ class ImageKernel(SizedKernels):
 
     def _made(self, sizes: tuple[int, ...]) -> NativeKernel:
         """Return the kernel for given sizes."""
-        images = self._evaluated.at(sizes)
+        evaluated, filler = self._opened(self._tables)
+        images = evaluated.at(sizes)
         if grow_arena(self._arena, images.arena_bytes):
             self._forget()  # their tables refer to the memory before
         numbers, arena = images.numbers, self._arena.array
@@ -91,18 +110,8 @@ class ImageKernel(SizedKernels):
                 array_address(arena) + images.offsets,
             )
         )
-        table = self._filler.filled(addresses, (numbers, arena))
+        table = filler.filled(addresses, (numbers, arena))
         return NativeKernel(self.source, images.region, self._describe, table=table)
-
-    @cached_property
-    def _evaluated(self) -> ImageSizes:
-        return ImageSizes(self._opened(self._whole))
-
-    @cached_property
-    def _filler(self) -> TableFiller:
-        whole = self._opened(self._whole)
-        ports = len(whole.params) + len(whole.results)
-        return TableFiller(_table(whole, self._functions, ports), ports)
 
 
 def _table(whole: ImageRegion, functions: Sequence[NativeFunction], ports: int) -> CallTable:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.native.execution.polynomial_table import PolynomialTable, of_linear
+from intarsia.native.execution.size_reader import SizeReader
 from intarsia.support.aligned_memory import ALIGNMENT
 from intarsia.support.arena import Lifetime, plan_arena_by_size
 from intarsia.support.errors import ExecutionError
@@ -45,7 +46,7 @@ class ImageSizes:
     """
 
     def __init__(self, whole: ImageRegion) -> None:
-        self._whole = whole
+        self._whole, self._reader = whole, SizeReader(whole.table)
         entries = whole.table.sizes + len(whole.table.entries)
         shapes = [extent for shape in (*whole.params, *whole.results) for extent in shape]
         pairs = [extent for pair in whole.equal for extent in pair]
@@ -71,7 +72,7 @@ class ImageSizes:
             raise ExecutionError(
                 f"native runs images of 1 to {_MOST_SIZE} rows and columns, found {_shown(sizes)}"
             )
-        values = whole.table.values(sizes)
+        values = self._reader.values(sizes)
         if self._sizes.estimates(values).max(initial=0.0) > machine_memory():
             raise ExecutionError(f"images of {_shown(sizes)} need more memory than this machine has")
         storages, begins, numbers, extents, positive, pairs = np.split(self._all.values(values), self._ends)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.onnx_models import model_of
+from tests.pages_taken_ahead import pages_of_test, takes_pages
 
 from intarsia import build, from_onnx, load
-from intarsia.ir import IRModule
+from intarsia.ir import DimRange, IRModule, with_dim_ranges
 from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.errors import ArtifactError, CompileError, ExecutionError, UsageError
+from intarsia.support.pages_ahead import PAGES_AHEAD
 from intarsia.target import Target
 from intarsia.toolchain.native.batches.item_kernel import ItemKernel
 from intarsia.toolchain.native.batches.item_region import is_item_blob, read_item_blob
@@ -166,6 +169,40 @@ def test_few_tables_are_kept_and_the_arena_grows_once() -> None:
         assert len(kernel._kernels) <= 64
 
 
+@takes_pages
+def test_memory_for_the_end_of_the_range_is_there_before_the_first_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread = pages_of_test(monkeypatch)
+    mod = with_dim_ranges(program(IMAGES), {"n": DimRange(1, 700)})
+    with native(mod) as executable:
+        kernel = kernel_of(executable)
+        thread.wait()
+        assert kernel._arena.ready >= kernel._open_region().arena_bytes((700,))
+        ready = [block.ready for block in kernel._results._memories[1]._free]
+        assert [size >= 700 * 16 * 5 * 6 * 4 for size in ready] == [True, True]
+        arena = kernel._arena.ready
+        with native(mod) as other:
+            for items in (3, 700, 650):
+                given_inputs = inputs(IMAGES, items)
+                results = run(executable, given_inputs)
+                for result, right in zip(results, run(other, given_inputs), strict=True):
+                    assert np.array_equal(result, right)
+        thread.wait()
+        assert kernel._arena.ready == arena
+
+
+@takes_pages
+def test_closed_kernels_have_no_memory_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = pages_of_test(monkeypatch)
+    executable = native(with_dim_ranges(program(IMAGES), {"n": DimRange(1, 700)}))
+    assert len(thread._memories) > 1
+    executable.close()
+    thread.wait()
+    gc.collect()
+    assert not thread._memories
+
+
 @pytest.mark.slow
 def test_a_thousand_sizes_leave_memory_flat() -> None:
     with native(program(IMAGES)) as executable:
@@ -173,6 +210,7 @@ def test_a_thousand_sizes_leave_memory_flat() -> None:
         run(executable, given_inputs)
         for items in range(1, 100):
             run(executable, {"x": given_inputs["x"][:items]})
+        PAGES_AHEAD.wait()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for items in range(1, 1001):
             run(executable, {"x": given_inputs["x"][:items]})

@@ -28,6 +28,7 @@ from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import CompileError, ExecutionError
+from intarsia.support.pages_ahead import PAGES_AHEAD
 from intarsia.target import Target
 from intarsia.toolchain.native.batches.item_kernel import ItemKernel
 
@@ -215,6 +216,7 @@ def test_many_lengths_leave_memory_flat() -> None:
         run(executable, token_inputs(mod, 1000))
         for length in range(1, 100):
             run(executable, token_inputs(mod, length))
+        PAGES_AHEAD.wait()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for length in range(1, 1001):
             run(executable, token_inputs(mod, length))

@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 import pytest
 from tests.onnx_models import model_of
+from tests.pages_taken_ahead import pages_of_test, takes_pages
 
 from intarsia import build, from_onnx, load
-from intarsia.ir import IRModule
+from intarsia.ir import DimRange, IRModule, with_dim_ranges
 from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import ArtifactError, CompileError, ExecutionError
@@ -26,8 +27,11 @@ NETWORK = (
 )
 
 
+TARGET = Target("cpu -toolchain=native -threads=1")
+
+
 def native(text: str = NETWORK) -> Executable:
-    return build(partition_whole(program(text), Target("cpu -toolchain=native -threads=1")))
+    return build(partition_whole(program(text), TARGET))
 
 
 def program(text: str = NETWORK) -> IRModule:
@@ -36,6 +40,27 @@ def program(text: str = NETWORK) -> IRModule:
 
 def image(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
+
+
+@takes_pages
+@pytest.mark.parametrize("most", [600, 615])
+def test_memory_for_the_largest_images_is_there_before_the_first_call(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = pages_of_test(monkeypatch)
+    ranges = {"n": DimRange(1, 1), "h": DimRange(8, most), "w": DimRange(8, most)}
+    text = NETWORK.replace("pads = [1, 1, 0, 0]", "pads = [0, 0, 0, 0]")
+    with build(partition_whole(with_dim_ranges(program(text), ranges), TARGET)) as executable:
+        kernel = kernel_of(executable)
+        thread.wait()
+        ready = [block.ready for block in kernel._results._memories[0]._free]
+        assert min(ready) >= 3 * (most // 2) ** 2 * 4
+        for size in (17, most, 64):
+            x = image(1, 2, size, size)
+            for result, right in zip(executable.run_flat(x=x), native(text).run_flat(x=x), strict=True):
+                assert np.array_equal(result, right)  # type: ignore[arg-type]
+        thread.wait()
+        assert [block.ready for block in kernel._results._memories[0]._free] == ready
 
 
 @pytest.fixture(scope="module")
