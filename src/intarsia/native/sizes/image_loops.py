@@ -26,7 +26,7 @@ from intarsia.ir.prim_func import Buffer, For, ForKind, Literal, Load, LoopVar, 
 from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression, minimum
-from intarsia.native.te.operators.loop_nest import load
+from intarsia.native.te.operators.loop_nest import load, when
 from intarsia.native.tir.rewriting import Access, Indices, Replacement, block, buffer_names, flat, loop_vars
 from intarsia.support.free_names import NameSupply
 
@@ -145,10 +145,12 @@ def image_function(
 
     def by_planes() -> Iterator[Statement]:
         for position, (width, function) in enumerate(functions.items()):
+            statements = []
             for statement in flat(function.body):
                 inner = statement.body if isinstance(statement, For) else statement
                 inside = rows_of(partial(tiles_of, width, inner, is_copy=position > 0))
-                yield replace(statement, body=inside) if isinstance(statement, For) else inside
+                statements.append(replace(statement, body=inside) if isinstance(statement, For) else inside)
+            yield when(tiles[width][0] > 0, block(statements))
 
     inside = block(by_planes()) if keeps_weights and _has_planes(functions) else rows_of(all_tiles)
     arrays = tuple(moved.get(buffer.name, buffer) for buffer in whole.params)

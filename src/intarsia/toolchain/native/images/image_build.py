@@ -29,6 +29,7 @@ from intarsia.native.sizes.image_loops import image_function
 from intarsia.native.sizes.image_moves import move_function
 from intarsia.native.sizes.image_sampling import sample_function
 from intarsia.native.sizes.image_writer import ImageMove, Move
+from intarsia.native.te.operators.blocked_layout import BLOCKED, CHANNELWISE
 from intarsia.native.tir import default_tir
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.aligned_memory import ALIGNMENT, aligned_array
@@ -314,6 +315,12 @@ def _array_names(kernel: TileKernel | ImageMove) -> tuple[str, ...]:
     return (*(tensor.op.name for tensor in dag.placeholders), output.buffer.name)
 
 
+def _is_channelwise(kernel: TileKernel) -> bool:
+    """Return whether each channel is computed from itself: planes are read one after another then."""
+    dag = next(iter(kernel.dags.values()))
+    return any(op.attrs.get(BLOCKED) == CHANNELWISE for op in dag.ops)
+
+
 def _port(name: str) -> RegionPort:
     """Return a port of an image; its shape is that of the call."""
     return RegionPort(name, (), np.dtype(np.float32))
@@ -379,7 +386,7 @@ class _Loops:
             functions,
             kernel.accesses,
             is_parallel=is_parallel,
-            keeps_weights=weights > self.isa.caches.second // _CACHE_SHARE,
+            keeps_weights=weights > self.isa.caches.second // _CACHE_SHARE or _is_channelwise(kernel),
         )
 
     def _finished(self, function: PrimFunc) -> PrimFunc:
