@@ -66,8 +66,8 @@ COUNT, BEGIN, LAST, REST = range(4)
 class Grid:
     """How the tiles of a grid are computed by code for some numbers of tiles: by chunks, largest first.
 
-    The last chunk may have tiles behind the last one. Of all choices it is the one with the least cost. An
-    image with fewer rows or columns than a tile has no tiles: it is computed row by row.
+    The last chunk may have tiles behind the last one. Of all choices it is the one with the least cost. A
+    small image has no tiles: its pixels are computed one by one.
 
     Attributes:
         rows: Position of the entry with the number of rows.
@@ -76,7 +76,7 @@ class Grid:
         counts: Numbers of tiles for which there is code, descending.
         extra: Cost of a chunk beside its tiles, in tiles: that of reading weights.
         at: Position of the number of tiles.
-        part: COUNT, BEGIN, or LAST for the last tile of all; REST for the number of rows beside the grid.
+        part: COUNT, BEGIN, or LAST for the last tile of all.
     """
 
     rows: int
@@ -94,16 +94,63 @@ class Grid:
 
     def value(self, rows: int, columns: int) -> int:
         """Return the number for a number of rows and of columns."""
-        is_small = min(rows, columns) < self.tile
-        if self.part == REST:
-            return rows if is_small else 0
+        is_small = _has_few_tiles(rows, columns, self.tile)
         tiles = 0 if is_small else -(-rows // self.tile) * -(-columns // self.tile)
         if self.part == LAST:
             return tiles - 1
         return _chunks(tiles, self.counts, self.extra)[self.at][self.part]
 
 
-Entry: TypeAlias = Quotient | Tiles | Grid
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """How the pixels of a small image are computed by code for some numbers of pixels, as tiles of `Grid`.
+
+    Other images are computed by a grid of tiles, or row by row: they have none of these pixels.
+
+    Attributes:
+        rows: Position of the entry with the number of rows.
+        columns: Position of the entry with the number of columns.
+        tile: Rows and columns of a tile of the grid; 0 for rows.
+        least: Number of columns from which images are computed row by row; of no use for a grid.
+        counts: Numbers of pixels for which there is code, descending.
+        at: Position of the number of pixels.
+        part: COUNT, BEGIN, or LAST for the last pixel of all; REST for the number of rows of other images.
+    """
+
+    rows: int
+    columns: int
+    tile: int
+    least: int
+    counts: tuple[int, ...]
+    at: int
+    part: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of the entries that it reads."""
+        return self.rows, self.columns
+
+    def value(self, rows: int, columns: int) -> int:
+        """Return the number for a number of rows and of columns."""
+        is_small = _has_few_tiles(rows, columns, self.tile) if self.tile else columns < self.least
+        if self.part == REST:
+            return 0 if is_small else rows
+        pixels = rows * columns if is_small else 0
+        if self.part == LAST:
+            return pixels - 1
+        return _chunks(pixels, self.counts, 0)[self.at][self.part]
+
+
+_LEAST_TILES: Final = 4
+"""Number of tiles from which an image is computed by a grid: fewer would be computed with as many."""
+
+
+def _has_few_tiles(rows: int, columns: int, tile: int) -> bool:
+    """Return whether an image is too small for a grid of tiles."""
+    return min(rows, columns) < tile or -(-rows // tile) * -(-columns // tile) < _LEAST_TILES
+
+
+Entry: TypeAlias = Quotient | Tiles | Grid | Pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +174,7 @@ class SizeTable:
                     values.append(linear_value(entry.dividend, values) // entry.divisor)
                 case Tiles():
                     values.append(entry.value(values[entry.columns]))
-                case Grid():
+                case Grid() | Pixels():
                     values.append(entry.value(values[entry.rows], values[entry.columns]))
         return tuple(values)
 
@@ -317,6 +364,18 @@ class SizeTableBuilder:
         """Return a number of `Grid` for an image with some rows and columns, given its counts and extra."""
         rows, columns = map(self.position, level)
         return ((1, (self._position(Grid(rows, columns, tile, *chunks, at, part)),)),)
+
+    def pixels(
+        self,
+        level: tuple[Linear, Linear],
+        image: tuple[int, int],
+        counts: tuple[int, ...],
+        at: int,
+        part: int,
+    ) -> Polynomial:
+        """Return a number of `Pixels` for an image with some rows and columns, given its tile and least."""
+        rows, columns = map(self.position, level)
+        return ((1, (self._position(Pixels(rows, columns, *image, counts, at, part)),)),)
 
     def _position(self, entry: Entry) -> int:
         return self._sizes + self._positions.setdefault(entry, len(self._positions))

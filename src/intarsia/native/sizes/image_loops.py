@@ -44,12 +44,14 @@ class ImageAccess:
         rows: Number of its rows from one row of results to the next.
         columns: Number of its columns from one column of results to the next.
         step: Number of its columns from one column of the tile to the next.
+        is_gathered: Whether the windows of some pixels are first copied together.
     """
 
     lanes: int
     rows: int
     columns: int
     step: int = 1
+    is_gathered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +154,12 @@ def image_function(
                 statements.append(replace(statement, body=inside) if isinstance(statement, For) else inside)
             yield when(tiles[width][0] > 0, block(statements))
 
-    inside = block(by_planes()) if keeps_weights and _has_planes(functions) else rows_of(all_tiles)
+    inside = block(by_planes()) if keeps_weights and has_planes(functions) else rows_of(all_tiles)
     arrays = tuple(moved.get(buffer.name, buffer) for buffer in whole.params)
     return replace(whole, params=(*arrays, *scalars), body=loop(images, inside, image))
 
 
-def _has_planes(functions: Mapping[int, PrimFunc]) -> bool:
+def has_planes(functions: Mapping[int, PrimFunc]) -> bool:
     """Return whether the statements of all functions, and the turns of their loops, compute planes apart.
 
     Then rows can be inside. Whatever is kept between statements is in an allocation, which is one statement.
@@ -175,17 +177,17 @@ def _has_planes(functions: Mapping[int, PrimFunc]) -> bool:
                 ]
                 if not all(statement.var in loop_vars(store.indices[1]) for store in stores):
                     return False
-        if any(buffer == output for buffer in _loaded(function)):
+        if any(load.buffer == output for load in loads(function.body)):
             return False
     return True
 
 
-def _loaded(function: PrimFunc) -> Iterator[Buffer]:
-    """Return the buffers that a function reads."""
-    for visit in walk(function.body):
+def loads(body: Statement) -> Iterator[Load]:
+    """Return what the stores of a statement read."""
+    for visit in walk(body):
         if isinstance(visit.statement, Store):
             for scalar in (visit.statement.value, *visit.statement.indices):
-                yield from (inner.buffer for inner in inner_scalars(scalar) if isinstance(inner, Load))
+                yield from (inner for inner in inner_scalars(scalar) if isinstance(inner, Load))
 
 
 def pixels(buffer: Buffer, access: ImageAccess) -> Buffer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -15,6 +15,7 @@ from intarsia.native.execution.size_table import (
     LAST,
     REST,
     Grid,
+    Pixels,
     Polynomial,
     SizeTableBuilder,
     Tiles,
@@ -103,21 +104,36 @@ def test_a_row_of_tiles_computes_few_columns_twice(columns: int, counts: list[in
     assert [Tiles(0, widths, at, COUNT).value(columns) for at in range(len(widths))] == counts
 
 
-@pytest.mark.parametrize("rows", range(1, 40))
-@pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 30])
-def test_tiles_of_a_grid_are_all_tiles_or_rows_are_left(rows: int, columns: int) -> None:
-    counts = 24, 8, 4
-
-    def number(at: int, part: int) -> int:
-        return Grid(0, 1, 4, counts, 3, at, part).value(rows, columns)
-
+def covered(number: Callable[[int, int], int], counts: Sequence[int]) -> set[int]:
+    """Return the tiles that the chunks of a grid compute."""
     last = number(0, LAST)
-    covered = {
+    return {
         min(number(at, BEGIN) + chunk * count + tile, last)
         for at, count in enumerate(counts)
         for chunk in range(number(at, COUNT))
         for tile in range(count)
     }
-    is_small = rows < 4 or columns < 4
-    assert covered == set(range(0 if is_small else -(-rows // 4) * -(-columns // 4)))
-    assert number(0, REST) == (rows if is_small else 0)
+
+
+@pytest.mark.parametrize("rows", range(1, 40))
+@pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 30])
+def test_a_grid_of_tiles_is_computed_by_tiles_or_by_pixels(rows: int, columns: int) -> None:
+    tiles, pixels = (24, 8, 4), (16, 8, 6, 5, 4)
+    by_tiles = covered(lambda at, part: Grid(0, 1, 4, tiles, 3, at, part).value(rows, columns), tiles)
+    by_pixels = covered(lambda at, part: Pixels(0, 1, 4, 9, pixels, at, part).value(rows, columns), pixels)
+    count = -(-rows // 4) * -(-columns // 4)
+    is_small = rows < 4 or columns < 4 or count < 4
+    assert by_tiles == set(range(0 if is_small else count))
+    assert by_pixels == set(range(rows * columns if is_small else 0))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9, 33])
+@pytest.mark.parametrize("columns", [1, 3, 9, 10, 30])
+def test_an_image_of_few_columns_is_computed_by_pixels_and_others_by_rows(rows: int, columns: int) -> None:
+    pixels = 16, 8, 6, 5, 4
+
+    def number(at: int, part: int) -> int:
+        return Pixels(0, 1, 0, 10, pixels, at, part).value(rows, columns)
+
+    assert covered(number, pixels) == set(range(rows * columns if columns < 10 else 0))
+    assert number(0, REST) == (0 if columns < 10 else rows)
