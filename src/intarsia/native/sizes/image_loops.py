@@ -32,6 +32,8 @@ from intarsia.support.free_names import NameSupply
 
 MOST_PIXELS: Final = 1 << 36
 """Maximum number of pixels of an array."""
+LEAST_PLANES: Final = 4
+"""Number of turns of a loop over planes from which threads share them: fewer are no equal shares."""
 _IMAGES, _ROWS = "images", "rows"
 
 
@@ -116,14 +118,14 @@ def image_function(
     of_image = {name: Expression(image) * of.image for name, of in strides.items()}
     row_kind = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
 
-    def rows_of(body: Callable[[Mapping[str, Expression]], Statement]) -> Statement:
+    def rows_of(body: Callable[[Mapping[str, Expression]], Statement], kind: ForKind = row_kind) -> Statement:
         """Return the loop over rows around what is computed from where they begin."""
         row = LoopVar(variables.fresh("row"))
         first = {
             name: at + Expression(row) * accesses[name].rows * strides[name].pitch
             for name, at in of_image.items()
         }
-        return loop(rows, with_numbers(list(first.values()), body(first)), row, row_kind)
+        return loop(rows, with_numbers(list(first.values()), body(first)), row, kind)
 
     def tiles_of(width: int, body: Statement, first: Mapping[str, Expression], *, is_copy: bool) -> Statement:
         """Return the loop over tiles of a width in a row."""
@@ -147,11 +149,15 @@ def image_function(
 
     def by_planes() -> Iterator[Statement]:
         for position, (width, function) in enumerate(functions.items()):
-            statements = []
+            statements: list[Statement] = []
             for statement in flat(function.body):
-                inner = statement.body if isinstance(statement, For) else statement
-                inside = rows_of(partial(tiles_of, width, inner, is_copy=position > 0))
-                statements.append(replace(statement, body=inside) if isinstance(statement, For) else inside)
+                if not isinstance(statement, For):
+                    statements.append(rows_of(partial(tiles_of, width, statement, is_copy=position > 0)))
+                    continue
+                shares_planes = is_parallel and statement.extent >= LEAST_PLANES
+                outer, inner = (row_kind, ForKind.SERIAL) if shares_planes else (ForKind.SERIAL, row_kind)
+                inside = rows_of(partial(tiles_of, width, statement.body, is_copy=position > 0), inner)
+                statements.append(replace(statement, body=inside, kind=outer))
             yield when(tiles[width][0] > 0, block(statements))
 
     inside = block(by_planes()) if keeps_weights and has_planes(functions) else rows_of(all_tiles)

@@ -93,7 +93,7 @@ def test_small_images_have_borders_pools_and_sums(options: str) -> None:
 
 @pytest.mark.parametrize("added", ["e", "d"])
 def test_weights_beyond_the_cache_are_read_once_for_all_pixels(added: str) -> None:
-    """1.2 MiB of weights: loops over planes are outside of chunks of pixels, unless its input is added too."""
+    """1.2 MiB of weights: loops over planes are outside of chunks, unless the input is added too."""
     nodes = [
         helper.make_node("Conv", ["x", "wide"], ["e"]),
         helper.make_node("Conv", ["e", "deep"], ["d"]),
