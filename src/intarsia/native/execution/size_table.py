@@ -70,8 +70,8 @@ COUNT, BEGIN, LAST, REST = range(4)
 class Grid:
     """How the tiles of a grid are computed by code for some numbers of tiles: by chunks, largest first.
 
-    The last chunk may have tiles behind the last one. Of all choices it is the one with the least cost. An
-    image with fewer rows or columns than a tile has no tiles: it is computed row by row.
+    The last chunk may have tiles behind the last one. Of all choices it is the one with the least cost. A
+    small image has no tiles: its pixels are computed one by one.
 
     Attributes:
         rows: Position of the entry with the number of rows.
@@ -80,7 +80,7 @@ class Grid:
         counts: Numbers of tiles for which there is code, descending.
         extra: Cost of a chunk beside its tiles, in tiles: that of reading weights.
         at: Position of the number of tiles.
-        part: COUNT, BEGIN, or LAST for the last tile of all; REST for the number of rows beside the grid.
+        part: COUNT, BEGIN, or LAST for the last tile of all.
     """
 
     rows: int
@@ -99,14 +99,59 @@ class Grid:
     def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Return the numbers of each number of tiles by part, given the values of earlier entries."""
         rows, columns = values[self.rows], values[self.columns]
-        is_small = min(rows, columns) < self.tile
+        is_small = _has_few_tiles(rows, columns, self.tile)
         tiles = 0 if is_small else -(-rows // self.tile) * -(-columns // self.tile)
-        rest = rows if is_small else 0
         chunks = _chunks(tiles, self.counts, self.extra)
-        return tuple((count, begin, tiles - 1, rest) for count, begin in chunks)
+        return tuple((count, begin, tiles - 1) for count, begin in chunks)
 
 
-Entry: TypeAlias = Quotient | Tiles | Grid
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """How the pixels of a small image are computed by code for some numbers of pixels, as tiles of `Grid`.
+
+    Other images are computed by a grid of tiles, or row by row: they have none of these pixels.
+
+    Attributes:
+        rows: Position of the entry with the number of rows.
+        columns: Position of the entry with the number of columns.
+        tile: Rows and columns of a tile of the grid; 0 for rows.
+        least: Number of columns from which images are computed row by row; of no use for a grid.
+        counts: Numbers of pixels for which there is code, descending.
+        at: Position of the number of pixels.
+        part: COUNT, BEGIN, or LAST for the last pixel of all; REST for the number of rows of other images.
+    """
+
+    rows: int
+    columns: int
+    tile: int
+    least: int
+    counts: tuple[int, ...]
+    at: int
+    part: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of the entries that it reads."""
+        return self.rows, self.columns
+
+    def numbers(self, values: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of each number of pixels by part, given the values of earlier entries."""
+        rows, columns = values[self.rows], values[self.columns]
+        is_small = _has_few_tiles(rows, columns, self.tile) if self.tile else columns < self.least
+        pixels, rest = (rows * columns, 0) if is_small else (0, rows)
+        return tuple((count, begin, pixels - 1, rest) for count, begin in _chunks(pixels, self.counts, 0))
+
+
+_LEAST_TILES: Final = 4
+"""Number of tiles from which an image is computed by a grid: fewer would be computed with as many."""
+
+
+def _has_few_tiles(rows: int, columns: int, tile: int) -> bool:
+    """Return whether an image is too small for a grid of tiles."""
+    return min(rows, columns) < tile or -(-rows // tile) * -(-columns // tile) < _LEAST_TILES
+
+
+Entry: TypeAlias = Quotient | Tiles | Grid | Pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +354,18 @@ class SizeTableBuilder:
         """Return a number of `Grid` for an image with some rows and columns, given its counts and extra."""
         rows, columns = map(self.position, level)
         return ((1, (self._position(Grid(rows, columns, tile, *chunks, at, part)),)),)
+
+    def pixels(
+        self,
+        level: tuple[Linear, Linear],
+        image: tuple[int, int],
+        counts: tuple[int, ...],
+        at: int,
+        part: int,
+    ) -> Polynomial:
+        """Return a number of `Pixels` for an image with some rows and columns, given its tile and least."""
+        rows, columns = map(self.position, level)
+        return ((1, (self._position(Pixels(rows, columns, *image, counts, at, part)),)),)
 
     def _position(self, entry: Entry) -> int:
         return self._sizes + self._positions.setdefault(entry, len(self._positions))

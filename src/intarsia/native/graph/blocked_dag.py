@@ -260,8 +260,8 @@ class _Builder:
             phases = to_phases(x, windows, inner, f"{name}.phases")
             summed = winograd_convolution(phases, moved, inner, tile, f"{name}.summed", blocks)
             return from_phases(summed, windows, name)
-        is_cut = form.groups == 1 and form.source.is_natural and not all(w.is_inside for w in windows)
-        read = filled_block(weight.shape[1], self.lanes) if is_cut else self.lanes
+        is_filled = form.groups == 1 and form.source.is_natural
+        read = filled_block(weight.shape[1], self.lanes) if is_filled else self.lanes
         taps = self.arguments.packed(pack_weight(weight, read, self.lanes, form.groups))
         return blocked_convolution(x, taps, windows, name, blocks)
 

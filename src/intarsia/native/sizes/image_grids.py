@@ -16,23 +16,28 @@ tiles in one row computes any tiles of an image if the first pixel of a tile is 
 
 Tiles at the last rows and columns begin where they end with the image, so they compute some pixels a second
 time, and so do tiles behind the last one. No result may be where an argument is.
+
+Pixels of small images are tiles of one row and column, of code for a number of pixels that have windows of
+their own, side by side. Loops over planes are outside of their chunks if weights are to be read once. Windows
+of sums over channels are copied together first: code with an address for each pixel has too few registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from intarsia.ir import DType
 from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, Buffer, For, ForKind, LoopVar, PrimFunc, Scalar, Statement
 from intarsia.native.execution.most_items import MOST_ITEMS
-from intarsia.native.sizes.image_loops import ImageAccess, Strides, pixels
+from intarsia.native.sizes.image_loops import ImageAccess, Strides, has_planes, loads, pixels
 from intarsia.native.te import Expression, minimum
-from intarsia.native.te.operators.loop_nest import load, store
+from intarsia.native.te.operators.loop_nest import load, store, when
 from intarsia.native.tir.affine import Affine, affine, as_scalar
-from intarsia.native.tir.rewriting import Access, Indices, Replacement, block, buffer_names
+from intarsia.native.tir.rewriting import Access, Indices, Replacement, block, buffer_names, flat, loop_vars
 from intarsia.support.errors import CompileError
 from intarsia.support.free_names import NameSupply
 
@@ -40,7 +45,12 @@ _NUMBERS: Final = ("images", "across", "last_tile", "last_row", "last_column")
 
 
 def grid_function(
-    functions: Mapping[int, PrimFunc], accesses: Mapping[str, ImageAccess], tile: int, *, is_parallel: bool
+    functions: Mapping[int, PrimFunc],
+    accesses: Mapping[str, ImageAccess],
+    tile: int,
+    *,
+    is_parallel: bool,
+    keeps_weights: bool = False,
 ) -> PrimFunc:
     """Return the loop function for images of any size.
 
@@ -53,12 +63,12 @@ def grid_function(
         functions: Loop functions for one image with a number of tiles in one row, by that number, before any
             pass; largest first.
         accesses: The parameters with images, by name.
-        tile: Number of rows and columns of a tile.
+        tile: Number of rows and columns of a tile; 1 for pixels, of which each has a window of its own.
         is_parallel: Whether threads share the tiles.
+        keeps_weights: Whether loops over planes are outside of chunks, where the functions have such loops.
     """
-    return _GridWriter(functions, accesses, tile).function(
-        ForKind.PARALLEL if is_parallel else ForKind.SERIAL
-    )
+    kind = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
+    return _GridWriter(functions, accesses, tile).function(kind, keeps_weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ class _GridWriter:
         self._variables = NameSupply(loop.var.name for loop in loops if isinstance(loop, For))
         self._scalars: list[Buffer] = []
 
-    def function(self, kind: ForKind) -> PrimFunc:
+    def function(self, kind: ForKind, keeps_weights: bool) -> PrimFunc:
         """Return the loop function."""
         whole = self._whole
         self._images, self._across, self._last_tile, *last = map(self._scalar, _NUMBERS)
@@ -104,8 +114,23 @@ class _GridWriter:
             if buffer.name in strides
         }
         image = self._variable("image")
+        by_planes = keeps_weights and has_planes(self._functions) and not self._adds_what_is_gathered()
+
+        def parts(position: int, count: int, function: PrimFunc) -> Iterable[Statement]:
+            """Return the loops over chunks of a number of tiles, inside of those over planes."""
+            given = count, function, chunks[count], Expression(image), arrays, strides
+            if not by_planes:
+                yield self._chunks(*given, function.body, kind, position > 0)
+                return
+            for statement in flat(function.body):
+                inner = statement.body if isinstance(statement, For) else statement
+                inside = self._chunks(
+                    *given, inner, ForKind.SERIAL if isinstance(statement, For) else kind, position > 0
+                )
+                yield replace(statement, body=inside, kind=kind) if isinstance(statement, For) else inside
+
         body = block(
-            self._chunks(count, function, chunks[count], Expression(image), arrays, strides, kind, position)
+            when(chunks[count][0] > 0, block(parts(position, count, function)))
             for position, (count, function) in enumerate(self._functions.items())
         )
         params = tuple(arrays.get(buffer.name, buffer) for buffer in whole.params)
@@ -130,10 +155,11 @@ class _GridWriter:
         image: Expression,
         arrays: Mapping[str, Buffer],
         strides: Mapping[str, Strides],
+        inner: Statement,
         kind: ForKind,
-        position: int,
+        is_copy: bool,
     ) -> Statement:
-        """Return the loop over chunks of a number of tiles."""
+        """Return the loop over chunks of a number of tiles around a statement of their code."""
         chunks, begin = numbers
         chunk = self._variable("chunk")
         tables = {
@@ -143,15 +169,25 @@ class _GridWriter:
         first = begin + Expression(chunk) * count
         extents = {loop.var: loop.extent for loop in _loops(function)}
         replaced: dict[Buffer, Access] = {
-            buffer: self._pixel_of(arrays[buffer.name], tables[buffer.name], buffer.shape[2], extents)
+            buffer: self._pixel_of(arrays[buffer.name], tables[buffer.name], reach, extents)
             for buffer in function.params
-            if buffer.name in arrays
+            if buffer.name in arrays and (reach := self._reach(buffer, count))
         }
-        names = self._names if position else None
-        body = Replacement(accesses=replaced, names=names).statement(function.body)
-        body = block([self._filled(tables, count, first, image), body])
-        for table in tables.values():
-            body = Allocate(table.buffer, body)
+        gathered = {
+            buffer: replace(buffer, name=self._names.fresh(f"{buffer.name}_windows"))
+            for buffer in replaced
+            if self._accesses[buffer.name].is_gathered
+        }
+        replaced |= {buffer: partial(_same_element, windows) for buffer, windows in gathered.items()}
+        names = self._names if is_copy else None
+        body = Replacement(accesses=replaced, names=names).statement(inner)
+        copies = [
+            self._gathered(windows, arrays[buffer.name], tables[buffer.name], count)
+            for buffer, windows in gathered.items()
+        ]
+        body = block([self._filled(tables, count, first, image), *copies, body])
+        for buffer in (*(table.buffer for table in tables.values()), *gathered.values()):
+            body = Allocate(buffer, body)
         return For(chunk, MOST_ITEMS, body, kind, chunks.scalar)
 
     def _filled(
@@ -172,13 +208,44 @@ class _GridWriter:
 
         return For(at, count, block(pixel(*item) for item in tables.items()))
 
+    def _adds_what_is_gathered(self) -> bool:
+        """Return whether planes of results read the same planes of windows, which do not last so long."""
+        return any(
+            self._accesses[read.buffer.name].is_gathered and statement.var in loop_vars(read.indices[1])
+            for function in self._functions.values()
+            for statement in flat(function.body)
+            if isinstance(statement, For)
+            for read in loads(statement.body)
+            if read.buffer.name in self._accesses
+        )
+
+    def _gathered(self, windows: Buffer, array: Buffer, table: _Table, count: int) -> Statement:
+        """Return the loops that copy the windows of the tiles of a chunk together."""
+        names = ("plane", "row", "at", "column", "lane")
+        _, planes, rows, columns, *lanes = windows.shape
+        extents = planes, rows, count, columns // count, *lanes
+        loops = [self._variable(name) for name in names[: len(extents)]]
+        plane, row, at, column, *lane = map(Expression, loops)
+        pixel = load(table.buffer, (at,)) + plane * table.strides.plane + row * table.strides.pitch + column
+        inside = at * (columns // count) + column
+        zero = Expression(_zero())
+        body: Statement = store(windows, (zero, plane, row, inside, *lane), load(array, (pixel, *lane)))
+        for variable, extent in reversed(list(zip(loops, extents, strict=True))):
+            is_lane = bool(lane) and variable is loops[-1]
+            body = For(variable, extent, body, ForKind.VECTORIZED if is_lane else ForKind.SERIAL)
+        return body
+
+    def _reach(self, buffer: Buffer, count: int) -> int:
+        """Return the columns that a tile reads or writes of an array; the rows of tiles are as many."""
+        return buffer.shape[3] // count if self._tile == 1 else buffer.shape[2]
+
     def _pixel_of(self, buffer: Buffer, table: _Table, reach: int, extents: Mapping[LoopVar, int]) -> Access:
         """Return where a pixel of the row of tiles is.
 
         Args:
             buffer: The array as a table of pixels.
             table: The first pixels of tiles.
-            reach: Rows of the array that the code for tiles reads or writes: those of a tile, or of a window.
+            reach: Columns of the array that a tile reads or writes: its own, or those of a window.
             extents: Extents of all loops.
         """
         access, strides = self._accesses[buffer.name], table.strides
@@ -203,18 +270,23 @@ class _GridWriter:
             CompileError: A window is read in another way.
         """
         whole, inside = Affine(), affine(column)
+        apart = self._tile if self._tile > 1 else reach  # windows of pixels do not overlap
         for term, factor in list(inside.terms.items()):
-            if factor % self._tile == 0:
-                whole.terms[term] = factor // self._tile
+            if factor % apart == 0:
+                whole.terms[term] = factor // apart
                 del inside.terms[term]
         last = inside.constant
         for term, factor in inside.terms.items():
             last += factor * (extents[term] - 1) if isinstance(term, LoopVar) else reach
         if last < reach:
             return as_scalar(whole, DType.INT64), as_scalar(inside, DType.INT64)
-        if reach != self._tile:
+        if reach != apart:
             raise CompileError("native cannot read the windows of tiles in this order")
-        return (Expression(column) // self._tile).scalar, (Expression(column) % self._tile).scalar
+        return (Expression(column) // apart).scalar, (Expression(column) % apart).scalar
+
+
+def _same_element(buffer: Buffer, indices: Indices) -> tuple[Buffer, Indices]:
+    return buffer, indices
 
 
 def _zero() -> Scalar:

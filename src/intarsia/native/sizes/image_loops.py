@@ -26,12 +26,14 @@ from intarsia.ir.prim_func import Buffer, For, ForKind, Literal, Load, LoopVar, 
 from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression, minimum
-from intarsia.native.te.operators.loop_nest import load
+from intarsia.native.te.operators.loop_nest import load, when
 from intarsia.native.tir.rewriting import Access, Indices, Replacement, block, buffer_names, flat, loop_vars
 from intarsia.support.free_names import NameSupply
 
 MOST_PIXELS: Final = 1 << 36
 """Maximum number of pixels of an array."""
+LEAST_PLANES: Final = 4
+"""Number of turns of a loop over planes from which threads share them: fewer are no equal shares."""
 _IMAGES, _ROWS = "images", "rows"
 
 
@@ -44,12 +46,14 @@ class ImageAccess:
         rows: Number of its rows from one row of results to the next.
         columns: Number of its columns from one column of results to the next.
         step: Number of its columns from one column of the tile to the next.
+        is_gathered: Whether the windows of some pixels are first copied together.
     """
 
     lanes: int
     rows: int
     columns: int
     step: int = 1
+    is_gathered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +118,14 @@ def image_function(
     of_image = {name: Expression(image) * of.image for name, of in strides.items()}
     row_kind = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
 
-    def rows_of(body: Callable[[Mapping[str, Expression]], Statement]) -> Statement:
+    def rows_of(body: Callable[[Mapping[str, Expression]], Statement], kind: ForKind = row_kind) -> Statement:
         """Return the loop over rows around what is computed from where they begin."""
         row = LoopVar(variables.fresh("row"))
         first = {
             name: at + Expression(row) * accesses[name].rows * strides[name].pitch
             for name, at in of_image.items()
         }
-        return loop(rows, with_numbers(list(first.values()), body(first)), row, row_kind)
+        return loop(rows, with_numbers(list(first.values()), body(first)), row, kind)
 
     def tiles_of(width: int, body: Statement, first: Mapping[str, Expression], *, is_copy: bool) -> Statement:
         """Return the loop over tiles of a width in a row."""
@@ -145,17 +149,23 @@ def image_function(
 
     def by_planes() -> Iterator[Statement]:
         for position, (width, function) in enumerate(functions.items()):
+            statements: list[Statement] = []
             for statement in flat(function.body):
-                inner = statement.body if isinstance(statement, For) else statement
-                inside = rows_of(partial(tiles_of, width, inner, is_copy=position > 0))
-                yield replace(statement, body=inside) if isinstance(statement, For) else inside
+                if not isinstance(statement, For):
+                    statements.append(rows_of(partial(tiles_of, width, statement, is_copy=position > 0)))
+                    continue
+                shares_planes = is_parallel and statement.extent >= LEAST_PLANES
+                outer, inner = (row_kind, ForKind.SERIAL) if shares_planes else (ForKind.SERIAL, row_kind)
+                inside = rows_of(partial(tiles_of, width, statement.body, is_copy=position > 0), inner)
+                statements.append(replace(statement, body=inside, kind=outer))
+            yield when(tiles[width][0] > 0, block(statements))
 
-    inside = block(by_planes()) if keeps_weights and _has_planes(functions) else rows_of(all_tiles)
+    inside = block(by_planes()) if keeps_weights and has_planes(functions) else rows_of(all_tiles)
     arrays = tuple(moved.get(buffer.name, buffer) for buffer in whole.params)
     return replace(whole, params=(*arrays, *scalars), body=loop(images, inside, image))
 
 
-def _has_planes(functions: Mapping[int, PrimFunc]) -> bool:
+def has_planes(functions: Mapping[int, PrimFunc]) -> bool:
     """Return whether the statements of all functions, and the turns of their loops, compute planes apart.
 
     Then rows can be inside. Whatever is kept between statements is in an allocation, which is one statement.
@@ -173,17 +183,17 @@ def _has_planes(functions: Mapping[int, PrimFunc]) -> bool:
                 ]
                 if not all(statement.var in loop_vars(store.indices[1]) for store in stores):
                     return False
-        if any(buffer == output for buffer in _loaded(function)):
+        if any(load.buffer == output for load in loads(function.body)):
             return False
     return True
 
 
-def _loaded(function: PrimFunc) -> Iterator[Buffer]:
-    """Return the buffers that a function reads."""
-    for visit in walk(function.body):
+def loads(body: Statement) -> Iterator[Load]:
+    """Return what the stores of a statement read."""
+    for visit in walk(body):
         if isinstance(visit.statement, Store):
             for scalar in (visit.statement.value, *visit.statement.indices):
-                yield from (inner.buffer for inner in inner_scalars(scalar) if isinstance(inner, Load))
+                yield from (inner for inner in inner_scalars(scalar) if isinstance(inner, Load))
 
 
 def pixels(buffer: Buffer, access: ImageAccess) -> Buffer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -17,6 +17,7 @@ from intarsia.native.execution.size_table import (
     LAST,
     REST,
     Grid,
+    Pixels,
     Polynomial,
     Quotient,
     SizeTableBuilder,
@@ -109,24 +110,42 @@ def test_a_row_of_tiles_computes_few_columns_twice(columns: int, counts: list[in
     assert [of_width[COUNT] for of_width in numbers] == counts
 
 
-@pytest.mark.parametrize("rows", range(1, 40))
-@pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 30])
-def test_tiles_of_a_grid_are_all_tiles_or_rows_are_left(rows: int, columns: int) -> None:
-    counts = 24, 8, 4
-
-    def number(at: int, part: int) -> int:
-        return Grid(0, 1, 4, counts, 3, at, part).numbers((rows, columns))[at][part]
-
+def covered(number: Callable[[int, int], int], counts: Sequence[int]) -> set[int]:
+    """Return the tiles that the chunks of a grid compute."""
     last = number(0, LAST)
-    covered = {
+    return {
         min(number(at, BEGIN) + chunk * count + tile, last)
         for at, count in enumerate(counts)
         for chunk in range(number(at, COUNT))
         for tile in range(count)
     }
-    is_small = rows < 4 or columns < 4
-    assert covered == set(range(0 if is_small else -(-rows // 4) * -(-columns // 4)))
-    assert number(0, REST) == (rows if is_small else 0)
+
+
+def number_of(entry: Grid | Pixels, rows: int, columns: int) -> Callable[[int, int], int]:
+    """Return the function from the position of a count, and a part, to the number."""
+    numbers = entry.numbers((rows, columns))
+    return lambda at, part: numbers[at][part]
+
+
+@pytest.mark.parametrize("rows", range(1, 40))
+@pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 30])
+def test_a_grid_of_tiles_is_computed_by_tiles_or_by_pixels(rows: int, columns: int) -> None:
+    tiles, pixels = (24, 8, 4), (16, 8, 6, 5, 4)
+    by_tiles = covered(number_of(Grid(0, 1, 4, tiles, 3, 0, COUNT), rows, columns), tiles)
+    by_pixels = covered(number_of(Pixels(0, 1, 4, 9, pixels, 0, COUNT), rows, columns), pixels)
+    count = -(-rows // 4) * -(-columns // 4)
+    is_small = rows < 4 or columns < 4 or count < 4
+    assert by_tiles == set(range(0 if is_small else count))
+    assert by_pixels == set(range(rows * columns if is_small else 0))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9, 33])
+@pytest.mark.parametrize("columns", [1, 3, 9, 10, 30])
+def test_an_image_of_few_columns_is_computed_by_pixels_and_others_by_rows(rows: int, columns: int) -> None:
+    pixels = 16, 8, 6, 5, 4
+    number = number_of(Pixels(0, 1, 0, 10, pixels, 0, COUNT), rows, columns)
+    assert covered(number, pixels) == set(range(rows * columns if columns < 10 else 0))
+    assert number(0, REST) == (0 if columns < 10 else rows)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -139,7 +158,8 @@ def test_entries_are_evaluated_together_as_one_by_one(seed: int) -> None:
         at, part, widths = draw.randrange(3), draw.choice((COUNT, BEGIN, LAST)), draw.choice(WIDTHS)
         builder.tiles(draw.choice(linears), widths, min(at, len(widths) - 1), part)
         level = draw.choice(linears), draw.choice(linears)
-        builder.grid(level, 4, ((24, 8, 4), 3), at, draw.choice((part, REST)))
+        builder.grid(level, 4, ((24, 8, 4), 3), at, part)
+        builder.pixels(level, (draw.choice((0, 4)), 9), (8, 4, 2), at, draw.choice((part, REST)))
     table = builder.table()
     for sizes in ((1, 1), (5, 7), (224, 97)):
         values = list(sizes)

@@ -38,9 +38,9 @@ _MANY: Final = 64
 each of them, and half of a cache line is of no use."""
 
 _LEAST_BLOCK: Final = 4
-"""Minimum number of channels in a block of a padded copy."""
+"""Minimum number of channels in a block of the weights."""
 _LEAST_GAIN: Final = 1.1
-"""Ratio of the products from which blocks of a padded copy are smaller than those of the input."""
+"""Ratio of the products from which blocks of the weights are smaller than those of the input."""
 
 
 def blocked_convolution(
@@ -57,7 +57,7 @@ def blocked_convolution(
     Args:
         x: (N, C / ci, spatial ..., ci).
         weight: (M / lanes, blocks, taps ..., channels of a block, lanes), as `pack_weight` makes it. A block
-            has ci channels, fewer if there is one block, or a divisor of ci where the input is padded.
+            has ci channels, fewer if there is one block, or a divisor of ci, so that fewer zeros are summed.
         windows: Windows, one for each spatial dimension.
         name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
@@ -70,6 +70,8 @@ def blocked_convolution(
     else:
         cut = (weight.shape[1], weight.shape[-2]) if weight.shape[1] > x.shape[1] else None
         source = padded_block(x, windows, padding, f"{name}.pad", cut)
+    is_cut = weight.shape[1] > source.shape[1] and not count
+    parts = source.shape[-1] // weight.shape[-2] if is_cut else 1  # of a block that is not copied
     block, channel, taps = (
         reduce_axis(weight.shape[1], "rb"),
         reduce_axis(weight.shape[-2], "rc"),
@@ -79,7 +81,11 @@ def blocked_convolution(
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
         first = o // step * count if count else 0
         at = tap_indices(windows, rest[:-1], taps)
-        read = source[(n, block.expression + first, *at, channel)]
+        if parts > 1:
+            begin = block.expression % parts * weight.shape[-2]
+            read = source[(n, block.expression // parts, *at, begin + channel)]
+        else:
+            read = source[(n, block.expression + first, *at, channel)]
         value = product(read, weight[(o, block, *taps, channel, rest[-1])])
         return functions.sum(value, (block, *taps, channel))
 
@@ -182,7 +188,7 @@ def blocks_of_groups(channels: int, outputs: int, groups: int, ci: int, lanes: i
 
 
 def filled_block(channels: int, lanes: int) -> int:
-    """Return the number of channels in a block of the padded copy of an input.
+    """Return the number of channels in a block of the weights.
 
     They are smaller than those of the input where those would sum many zeros: 24 channels are three blocks
     of 8, not two of 16.

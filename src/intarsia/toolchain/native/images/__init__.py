@@ -6,6 +6,7 @@ tile_program    the program for a tile of a row
 image_reader    reading the operators; what each of them computes: image_rules, image_resizing,
                 image_transposed, image_groups
 image_plan      the kernels for tiles, the moves between them, and image_memory, where images are
+tile_variant    their code: for rows, grids of tiles, and the pixels of small images
 grid_form       which convolutions are computed by grids of tiles
 image_head      the layers behind a pool of the whole image
 image_build     from the plan to compiled kernels

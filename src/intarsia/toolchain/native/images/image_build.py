@@ -29,6 +29,7 @@ from intarsia.native.sizes.image_loops import image_function
 from intarsia.native.sizes.image_moves import move_function
 from intarsia.native.sizes.image_sampling import sample_function
 from intarsia.native.sizes.image_writer import ImageMove, Move
+from intarsia.native.te.operators.blocked_layout import BLOCKED, CHANNELWISE
 from intarsia.native.tir import default_tir
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.aligned_memory import ALIGNMENT, aligned_array
@@ -67,6 +68,8 @@ _CACHE_SHARE: Final = 2
 """Divisor of the size of the second-level cache that gives the bytes of weights that stay in it."""
 _USUAL_ROWS: Final = 64
 """Number of rows by which it is decided whether threads share rows."""
+_FEW_CHUNKS: Final = 4
+"""The same number of chunks of pixels of small images."""
 _USUAL_PIXELS: Final = 4096
 """Number of pixels by which it is decided whether threads share a move."""
 
@@ -314,6 +317,12 @@ def _array_names(kernel: TileKernel | ImageMove) -> tuple[str, ...]:
     return (*(tensor.op.name for tensor in dag.placeholders), output.buffer.name)
 
 
+def _is_channelwise(kernel: TileKernel) -> bool:
+    """Return whether each channel is computed from itself: planes are read one after another then."""
+    dag = next(iter(kernel.dags.values()))
+    return any(op.attrs.get(BLOCKED) == CHANNELWISE for op in dag.ops)
+
+
 def _port(name: str) -> RegionPort:
     """Return a port of an image; its shape is that of the call."""
     return RegionPort(name, (), np.dtype(np.float32))
@@ -366,21 +375,20 @@ class _Loops:
         names = {tuple(buffer.name for buffer in function.params) for function in functions.values()}
         if len(names) > 1:
             raise CompileError("native has other arguments for tiles of other widths")
-        tiles = _USUAL_ROWS // max(1, kernel.tile)
+        tiles = _FEW_CHUNKS if kernel.tile == 1 else _USUAL_ROWS // max(1, kernel.tile)
         is_parallel = threads_pay(self.isa, self.threads, work * tiles)
-        if kernel.tile:
-            return grid_function(functions, kernel.accesses, kernel.tile, is_parallel=is_parallel)
         weights = sum(
             prod(tensor.shape) * BYTES
             for tensor in next(iter(kernel.dags.values())).placeholders
             if tensor.op.name not in kernel.accesses
         )
-        return image_function(
-            functions,
-            kernel.accesses,
-            is_parallel=is_parallel,
-            keeps_weights=weights > self.isa.caches.second // _CACHE_SHARE,
+        keeps = kernel.tile < 2 and (
+            weights > self.isa.caches.second // _CACHE_SHARE or _is_channelwise(kernel)
         )
+        shared = {"is_parallel": is_parallel, "keeps_weights": keeps}
+        if kernel.tile:
+            return grid_function(functions, kernel.accesses, kernel.tile, **shared)
+        return image_function(functions, kernel.accesses, **shared)
 
     def _finished(self, function: PrimFunc) -> PrimFunc:
         passes = default_tir(

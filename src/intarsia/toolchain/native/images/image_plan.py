@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from intarsia.native.execution.size_table import (
@@ -27,7 +28,7 @@ from intarsia.native.graph.convolution_algorithm import (
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.group_form import GroupForm
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm
-from intarsia.native.graph.straight_line import KernelStep, StraightLine
+from intarsia.native.graph.straight_line import StraightLine
 from intarsia.native.sizes.image_loops import ImageAccess
 from intarsia.native.sizes.image_writer import ImageMove, Move
 from intarsia.toolchain.native.images.grid_form import GridForms
@@ -50,12 +51,15 @@ from intarsia.toolchain.native.images.image_program import (
     MixedImagesError,
 )
 from intarsia.toolchain.native.images.tile_program import TileProgram, TileRead, tile_program
+from intarsia.toolchain.native.images.tile_variant import (
+    PIXELS,
+    POINTWISE_PIXELS,
+    POINTWISE_WIDTHS,
+    WIDTHS,
+    TileGroup,
+    TileVariant,
+)
 
-WIDTHS: Final = (8, 7, 6, 5, 4, 2, 1)
-"""Widths of tiles. Deep layers read all weights for each tile, and have few columns: one tile of 5 to 7."""
-_RARE_WIDTHS: Final = (4, 1)
-"""Widths of tiles of layers that are computed row by row only in images with less rows or columns than a tile
-of a grid has."""
 _DIRECT: Final = ConvolutionAlgorithms(ConvolutionAlgorithm.DIRECT)
 
 
@@ -92,40 +96,6 @@ def image_plan(
     return _Planner(program, lanes, grids).planned(copies)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Variant:
-    """The code of a kernel for tiles of a row, or of a grid.
-
-    Attributes:
-        tile: Rows and columns of a tile of a grid; 0 for a row.
-        dags: Computation by number of columns, or of tiles.
-        reads: The image that each value that is read is, by the value's number.
-        extra: Cost of some tiles of a grid beside the tiles, in tiles.
-    """
-
-    tile: int
-    dags: Mapping[int, KernelDag]
-    reads: Mapping[int, TileRead]
-    extra: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """Kernels for tiles that compute an image, before memory is planned.
-
-    Attributes:
-        image: The image.
-        grid: Code for a grid of tiles; None if there is none.
-        rows: Code for single rows.
-        steps: The operators.
-    """
-
-    image: Image
-    grid: _Variant | None
-    rows: _Variant
-    steps: Sequence[KernelStep]
-
-
 def _line(tile: TileProgram) -> StraightLine:
     """Return the steps of the program for a tile, which may have none."""
     return StraightLine.of(tile.function) if tile.images else StraightLine()
@@ -138,7 +108,7 @@ class _Planner:
     grids: GridForms
 
     def __post_init__(self) -> None:
-        self._tiles: dict[tuple[int, int], tuple[TileProgram, StraightLine]] = {}
+        self._tiles: dict[tuple[int, int, bool], tuple[TileProgram, StraightLine]] = {}
         self.memory = ImageMemory(self.program.count, self.lanes)
 
     def planned(self, copies: Sequence[tuple[int, int]]) -> ImagePlan:
@@ -165,15 +135,17 @@ class _Planner:
 
     # Kernels for tiles
 
-    def _tile(self, height: int, width: int) -> tuple[TileProgram, StraightLine]:
+    def _tile(
+        self, height: int, width: int, *, windows_apart: bool = False
+    ) -> tuple[TileProgram, StraightLine]:
         """Return the program for a tile, and its steps, which are those of all tiles in order."""
-        shape = height, width
+        shape = height, width, windows_apart
         if shape not in self._tiles:
-            tile = tile_program(self.program, height, width)
+            tile = tile_program(self.program, height, width, windows_apart=windows_apart)
             self._tiles[shape] = tile, _line(tile)
         return self._tiles[shape]
 
-    def _groups(self) -> dict[int, _Group]:
+    def _groups(self) -> dict[int, TileGroup]:
         """Return the groups by the image that they write; note the orders of channels of all images."""
         tile_program(self.program, 1, WIDTHS[0])  # some images turn out to be stored when others read them
         tile, widest = self._tile(1, WIDTHS[0])
@@ -205,17 +177,21 @@ class _Planner:
             else self.memory.orders[phase.number]
         )
 
-    def _group(self, image: Image, members: Sequence[int]) -> _Group:
+    def _group(self, image: Image, members: Sequence[int]) -> TileGroup:
         line = self._tile(1, WIDTHS[0])[1]
         steps = [line.steps[position] for position in members]
         if image.level == ONE_PIXEL:
-            return _Group(image, None, self._variant(image, members, 0, (1,), _DIRECT), steps)
+            return TileGroup(image, self._variant(image, members, 0, (1,), _DIRECT), None, steps)
         form = self.grids.form(steps)
         if form is None:
-            return _Group(image, None, self._variant(image, members, 0, WIDTHS, _DIRECT), steps)
-        algorithms = ConvolutionAlgorithms(form.algorithm)
-        grid = self._variant(image, members, form.tile, form.counts, algorithms, form.extra)
-        return _Group(image, grid, self._variant(image, members, 0, _RARE_WIDTHS, _DIRECT), steps)
+            main = self._variant(image, members, 0, WIDTHS, _DIRECT)
+            if main.is_pointwise:
+                main = replace(main, dags={width: main.dags[width] for width in POINTWISE_WIDTHS})
+        else:
+            algorithms = ConvolutionAlgorithms(form.algorithm)
+            main = self._variant(image, members, form.tile, form.counts, algorithms, form.extra)
+        counts = POINTWISE_PIXELS if main.is_pointwise else PIXELS
+        return TileGroup(image, main, self._variant(image, members, 1, counts, _DIRECT), steps)
 
     def _variant(
         self,
@@ -225,13 +201,13 @@ class _Planner:
         widths: Sequence[int],
         algorithms: ConvolutionAlgorithms,
         extra: int = 0,
-    ) -> _Variant:
+    ) -> TileVariant:
         """Return the code for tiles, and note the order of the image's channels.
 
         Args:
             image: The image that is computed.
             members: Positions of the steps.
-            tile: Rows and columns of a tile of a grid; 0 for a row.
+            tile: Rows and columns of a tile of a grid, 1 for pixels; 0 for a row.
             widths: Numbers of columns, or of tiles.
             algorithms: Algorithms of convolutions.
             extra: Cost of some tiles of a grid beside the tiles, in tiles.
@@ -242,7 +218,7 @@ class _Planner:
         dags: dict[int, KernelDag] = {}
         reads: dict[int, TileRead] = {}
         for width in widths:
-            program, line = self._tile(max(1, tile), width * max(1, tile))
+            program, line = self._tile(max(1, tile), width * max(1, tile), windows_apart=tile == 1)
             steps = [line.steps[position] for position in members]
             values = list(line.values)
             reads = dict(zip(line.params, program.reads, strict=True))
@@ -259,7 +235,7 @@ class _Planner:
                 raise MixedImagesError(f"{steps[-1].op.name} has no kernel for images of any size")
             dags[width], self.memory.orders[image.number] = blocked.kernel, blocked.order
             self._check_sources(blocked.kernel.sources, reads)
-        return _Variant(tile, dags, reads, extra)
+        return TileVariant(tile, dags, reads, extra)
 
     def _check_sources(self, sources: Sequence[Source], given: Mapping[int, TileRead]) -> None:
         """Refuse a kernel that would read an image in another layout than it has.
@@ -276,30 +252,42 @@ class _Planner:
             if not is_same and not (source.form is SourceForm.PLAIN and order is None):
                 raise MixedImagesError("channels are read in another order than they are written")
 
-    def _add_tiles(self, group: _Group) -> None:
-        image, grid, table = group.image, group.grid, self.program.table
-        rows = product(image.level[0])
-        if grid is not None:
-            tile, chunks = grid.tile, (tuple(grid.dags), grid.extra)
-            across = table.quotient(added(image.level[1], constant(tile - 1)), tile)
-            numbers = [
-                product(across),
-                table.grid(image.level, tile, chunks, 0, LAST),
-                *(product(added(extent, constant(-tile))) for extent in image.level),
-            ]
-            for at in range(len(grid.dags)):
-                numbers += (table.grid(image.level, tile, chunks, at, part) for part in (COUNT, BEGIN))
-            self._add_variant(group, grid, numbers)
-            rows = table.grid(image.level, tile, chunks, 0, REST)
-        widths = tuple(group.rows.dags)
-        tiles = (
-            table.tiles(image.level[1], widths, at, part)
-            for at in range(len(widths))
-            for part in (COUNT, BEGIN, LAST)
-        )
-        self._add_variant(group, group.rows, [rows, *tiles])
+    def _add_tiles(self, group: TileGroup) -> None:
+        level, main, table = group.image.level, group.main, self.program.table
+        counts, image = tuple(main.dags), (main.tile, group.least_columns)
+        if main.tile:
+            chunks = partial(table.grid, level, main.tile, (counts, main.extra))
+            self._add_variant(group, main, self._grid_numbers(level, main, chunks))
+        else:
+            rows = product(level[0])
+            if group.pixels is not None:
+                rows = table.pixels(level, image, tuple(group.pixels.dags), 0, REST)
+            tiles = (
+                table.tiles(level[1], counts, at, part)
+                for at in range(len(counts))
+                for part in (COUNT, BEGIN, LAST)
+            )
+            self._add_variant(group, main, [rows, *tiles])
+        if group.pixels is not None:
+            chunks = partial(table.pixels, level, image, tuple(group.pixels.dags))
+            self._add_variant(group, group.pixels, self._grid_numbers(level, group.pixels, chunks))
 
-    def _add_variant(self, group: _Group, variant: _Variant, tiles: Sequence[Polynomial]) -> None:
+    def _grid_numbers(
+        self, level: Level, grid: TileVariant, chunks: Callable[[int, int], Polynomial]
+    ) -> list[Polynomial]:
+        """Return the numbers of tiles that code for a grid is given."""
+        tile = grid.tile
+        across = self.program.table.quotient(added(level[1], constant(tile - 1)), tile)
+        numbers = [
+            product(across),
+            chunks(0, LAST),
+            *(product(added(extent, constant(-tile))) for extent in level),
+        ]
+        for at in range(len(grid.dags)):
+            numbers += (chunks(at, part) for part in (COUNT, BEGIN))
+        return numbers
+
+    def _add_variant(self, group: TileGroup, variant: TileVariant, tiles: Sequence[Polynomial]) -> None:
         """Add the call of a kernel for tiles.
 
         Args:
@@ -313,8 +301,11 @@ class _Planner:
         arrays: dict[str, Given] = {}
         strides: dict[str, tuple[Polynomial, ...]] = {}
 
+        gathered = variant.multiplied if variant.tile == 1 else frozenset()
+
         def add(name: str, layout: Layout, rows: int, columns: int, begins: Level) -> None:
-            accesses[name] = ImageAccess(layout.lanes, rows, columns, layout.step)
+            is_gathered = name in gathered
+            accesses[name] = ImageAccess(layout.lanes, rows, columns, layout.step, is_gathered)
             arrays[name] = shifted(layout, begins)
             strides[name] = layout.pitch, layout.plane, layout.image
 

@@ -20,6 +20,7 @@ from intarsia.native.execution.size_table import (
     Entry,
     Grid,
     Linear,
+    Pixels,
     Polynomial,
     Quotient,
     SizeTable,
@@ -123,6 +124,8 @@ def _entry_record(entry: Entry) -> list[object]:
         return [entry.dividend, entry.divisor]
     if isinstance(entry, Grid):
         return [entry.columns, entry.counts, entry.at, entry.part, entry.rows, entry.tile, entry.extra]
+    if isinstance(entry, Pixels):
+        return [entry.columns, entry.counts, entry.at, entry.part, entry.rows, entry.tile, entry.least, 1]
     return [entry.columns, entry.widths, entry.at, entry.part]
 
 
@@ -209,7 +212,7 @@ def _entry(value: object, where: str) -> Entry:
         if divisor < 1:
             raise ArtifactError(f"damaged {where}: a division by {divisor}")
         return Quotient(_linear(items[0], where), divisor)
-    if len(items) not in (4, 7):
+    if len(items) not in (4, 7, 8):
         raise ArtifactError(f"damaged {where}: {value!r} is no number")
     widths = tuple(as_count(item, where) for item in as_list(items[1], where))
     columns, at, part, *of_grid = (as_count(item, where) for item in (items[0], *items[2:]))
@@ -218,10 +221,13 @@ def _entry(value: object, where: str) -> Entry:
         or widths[-1] < 1
         or sorted(widths, reverse=True) != list(widths)
         or at >= len(widths)
-        or part > (REST if of_grid else LAST)
-        or not all(of_grid[1:2])
+        or part > (REST if len(items) > 7 else LAST)
+        or (len(items) == 7 and not of_grid[1])
     ):
         raise ArtifactError(f"damaged {where}: tiles of {widths!r}")
+    if len(items) > 7:
+        rows, tile, least, _ = of_grid
+        return Pixels(rows, columns, tile, least, widths, at, part)
     if of_grid:
         rows, tile, extra = of_grid
         return Grid(rows, columns, tile, widths, extra, at, part)

@@ -14,6 +14,7 @@ from intarsia.toolchain.native.images.image_program import (
     ImageProgram,
     Level,
     Read,
+    Window,
 )
 
 _GEOMETRY = ("auto_pad", "ceil_mode", "count_include_pad", "pads", "storage_order")
@@ -52,13 +53,22 @@ class TileProgram:
     images: Mapping[Expr, Image]
 
 
-def tile_program(program: ImageProgram, height: int, width: int) -> TileProgram:
+def tile_program(
+    program: ImageProgram, height: int, width: int, *, windows_apart: bool = False
+) -> TileProgram:
     """Return the program for a tile of some rows and columns; images of one pixel are computed as they are.
+
+    Args:
+        program: The program.
+        height: Number of rows.
+        width: Number of columns.
+        windows_apart: Whether the windows of a row follow each other and do not overlap, as each is read from
+            where its pixel is.
 
     Raises:
         InvalidModelError: Types do not fit.
     """
-    tile = _Tile(height, width)
+    tile = _Tile(height, width, windows_apart)
     for image in program.images:
         if image.call is not None:
             tile.add(image, image.call)
@@ -66,8 +76,8 @@ def tile_program(program: ImageProgram, height: int, width: int) -> TileProgram:
 
 
 class _Tile:
-    def __init__(self, height: int, width: int) -> None:
-        self._shape = height, width
+    def __init__(self, height: int, width: int, windows_apart: bool) -> None:
+        self._shape, self._windows_apart = (height, width), windows_apart
         self._exprs: dict[int, Expr] = {}
         self._params: dict[object, tuple[Var, TileRead]] = {}
         self._images: dict[Expr, Image] = {}
@@ -81,6 +91,9 @@ class _Tile:
         extents = (1, 1) if is_one else self._shape
         args = tuple(self._argument(read, extents, is_one=is_one) for read in image.reads)
         attrs = Attrs({name: value for name, value in call.attrs.items() if name not in _GEOMETRY})
+        window = next((read.window for read in image.reads if read.window is not None), None)
+        if window is not None and self._windows_apart:
+            attrs = attrs.updated(strides=window.taps)
         result = Call(op, args, attrs, span=call.span, checked_type=infer_call_type(op, args, attrs))
         self._exprs[image.number], self._images[result] = result, image
         if image.is_stored:
@@ -100,7 +113,7 @@ class _Tile:
         if window is not None:
             rows, columns = (
                 (extent - 1) * stride + taps
-                for extent, stride, taps in zip(extents, window.strides, window.taps, strict=True)
+                for extent, stride, taps in zip(extents, self._steps(window), window.taps, strict=True)
             )
             shape = 1, image.channels, rows, columns
             # Whatever has one pixel has one result, at which its window begins.
@@ -111,6 +124,9 @@ class _Tile:
         step = int(is_one or image.level != ONE_PIXEL)
         shape = 1, image.channels, *(extents if step else (1, 1))
         return self._param((image.number, step, is_one), shape, TileRead(image, step, step))
+
+    def _steps(self, window: Window) -> tuple[int, int]:
+        return window.taps if self._windows_apart else window.strides
 
     def _param(self, key: object, shape: tuple[int, ...], read: TileRead) -> Expr:
         if key not in self._params:
