@@ -34,6 +34,7 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, Buffer, For, ForKind, LoopVar, PrimFunc, Scalar, Statement
 from intarsia.native.execution.most_items import MOST_ITEMS
 from intarsia.native.sizes.image_loops import ImageAccess, Strides, has_planes, loads, pixels
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.te import Expression, minimum
 from intarsia.native.te.operators.loop_nest import load, store, when
 from intarsia.native.tir.affine import Affine, affine, as_scalar
@@ -48,8 +49,9 @@ def grid_function(
     functions: Mapping[int, PrimFunc],
     accesses: Mapping[str, ImageAccess],
     tile: int,
+    work: Mapping[int, int],
+    shared: SharedLoops,
     *,
-    is_parallel: bool,
     keeps_weights: bool = False,
 ) -> PrimFunc:
     """Return the loop function for images of any size.
@@ -64,11 +66,11 @@ def grid_function(
             pass; largest first.
         accesses: The parameters with images, by name.
         tile: Number of rows and columns of a tile; 1 for pixels, of which each has a window of its own.
-        is_parallel: Whether threads share the tiles.
+        work: Number of elements that the code for a number of tiles computes, by that number.
+        shared: Sharing of planes or chunks among threads.
         keeps_weights: Whether loops over planes are outside of chunks, where the functions have such loops.
     """
-    kind = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
-    return _GridWriter(functions, accesses, tile).function(kind, keeps_weights)
+    return _GridWriter(functions, accesses, tile, work, shared).function(keeps_weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +90,22 @@ class _GridWriter:
     """Writer of the statements of one loop function."""
 
     def __init__(
-        self, functions: Mapping[int, PrimFunc], accesses: Mapping[str, ImageAccess], tile: int
+        self,
+        functions: Mapping[int, PrimFunc],
+        accesses: Mapping[str, ImageAccess],
+        tile: int,
+        work: Mapping[int, int],
+        shared: SharedLoops,
     ) -> None:
         self._functions, self._accesses, self._tile = functions, accesses, tile
+        self._work, self._shared = work, shared
         self._whole = next(iter(functions.values()))
         self._names = buffer_names(self._whole)
         loops = (visit.statement for function in functions.values() for visit in walk(function.body))
         self._variables = NameSupply(loop.var.name for loop in loops if isinstance(loop, For))
         self._scalars: list[Buffer] = []
 
-    def function(self, kind: ForKind, keeps_weights: bool) -> PrimFunc:
+    def function(self, keeps_weights: bool) -> PrimFunc:
         """Return the loop function."""
         whole = self._whole
         self._images, self._across, self._last_tile, *last = map(self._scalar, _NUMBERS)
@@ -114,20 +122,23 @@ class _GridWriter:
             if buffer.name in strides
         }
         image = self._variable("image")
-        by_planes = keeps_weights and has_planes(self._functions) and not self._adds_what_is_gathered()
+        by_planes = keeps_weights or self._shares_planes()
+        by_planes = by_planes and has_planes(self._functions) and not self._adds_what_is_gathered()
 
         def parts(position: int, count: int, function: PrimFunc) -> Iterable[Statement]:
             """Return the loops over chunks of a number of tiles, inside of those over planes."""
             given = count, function, chunks[count], Expression(image), arrays, strides
+            work = chunks[count][0] * self._work[count]
             if not by_planes:
-                yield self._chunks(*given, function.body, kind, position > 0)
+                yield self._chunks(*given, function.body, work, position > 0)
                 return
             for statement in flat(function.body):
-                inner = statement.body if isinstance(statement, For) else statement
-                inside = self._chunks(
-                    *given, inner, ForKind.SERIAL if isinstance(statement, For) else kind, position > 0
+                yield self._shared.planes(
+                    statement,
+                    self._variables,
+                    work,
+                    lambda inner, shared: self._chunks(*given, inner, shared, position > 0),
                 )
-                yield replace(statement, body=inside, kind=kind) if isinstance(statement, For) else inside
 
         body = block(
             when(chunks[count][0] > 0, block(parts(position, count, function)))
@@ -156,17 +167,15 @@ class _GridWriter:
         arrays: Mapping[str, Buffer],
         strides: Mapping[str, Strides],
         inner: Statement,
-        kind: ForKind,
+        work: Expression | None,
         is_copy: bool,
     ) -> Statement:
-        """Return the loop over chunks of a number of tiles around a statement of their code."""
+        """Return the loop over chunks of a number of tiles around a statement; shared if it has work."""
         chunks, begin = numbers
-        chunk = self._variable("chunk")
         tables = {
             name: _Table(Buffer(self._names.fresh(f"{name}_at"), (count,), DType.INT64), strides[name])
             for name in arrays
         }
-        first = begin + Expression(chunk) * count
         extents = {loop.var: loop.extent for loop in _loops(function)}
         replaced: dict[Buffer, Access] = {
             buffer: self._pixel_of(arrays[buffer.name], tables[buffer.name], reach, extents)
@@ -180,15 +189,27 @@ class _GridWriter:
         }
         replaced |= {buffer: partial(_same_element, windows) for buffer, windows in gathered.items()}
         names = self._names if is_copy else None
-        body = Replacement(accesses=replaced, names=names).statement(inner)
+        inner = Replacement(accesses=replaced, names=names).statement(inner)
         copies = [
             self._gathered(windows, arrays[buffer.name], tables[buffer.name], count)
             for buffer, windows in gathered.items()
         ]
-        body = block([self._filled(tables, count, first, image), *copies, body])
-        for buffer in (*(table.buffer for table in tables.values()), *gathered.values()):
-            body = Allocate(buffer, body)
-        return For(chunk, MOST_ITEMS, body, kind, chunks.scalar)
+
+        def chunk_of(chunk: Expression) -> Statement:
+            body: Statement = block(
+                [self._filled(tables, count, begin + chunk * count, image), *copies, inner]
+            )
+            for buffer in (*(table.buffer for table in tables.values()), *gathered.values()):
+                body = Allocate(buffer, body)
+            return body
+
+        variables = self._variables.fresh("group"), self._variables.fresh("chunk")
+        return self._shared.loop(variables, MOST_ITEMS, chunks, work, chunk_of)
+
+    def _shares_planes(self) -> bool:
+        """Return whether threads have even shares of planes; of few chunks of pixels they have not."""
+        loops = [item for of in self._functions.values() for item in flat(of.body) if isinstance(item, For)]
+        return self._tile == 1 and bool(loops) and all(self._shared.is_even(loop.extent) for loop in loops)
 
     def _filled(
         self, tables: Mapping[str, _Table], count: int, first: Expression, image: Expression

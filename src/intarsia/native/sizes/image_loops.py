@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Final
 
 from intarsia.ir import DType
 from intarsia.ir.loop_walk import inner_scalars, walk
 from intarsia.ir.prim_func import Buffer, For, ForKind, Literal, Load, LoopVar, PrimFunc, Statement, Store
 from intarsia.native.execution.most_items import MOST_ITEMS
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression, minimum
 from intarsia.native.te.operators.loop_nest import load, when
@@ -32,8 +34,6 @@ from intarsia.support.free_names import NameSupply
 
 MOST_PIXELS: Final = 1 << 36
 """Maximum number of pixels of an array."""
-LEAST_PLANES: Final = 4
-"""Number of turns of a loop over planes from which threads share them: fewer are no equal shares."""
 _IMAGES, _ROWS = "images", "rows"
 
 
@@ -74,8 +74,9 @@ class Strides:
 def image_function(
     functions: Mapping[int, PrimFunc],
     accesses: Mapping[str, ImageAccess],
+    work: Mapping[int, int],
+    shared: SharedLoops,
     *,
-    is_parallel: bool,
     keeps_weights: bool = False,
 ) -> PrimFunc:
     """Return the loop function for images of any size.
@@ -87,7 +88,8 @@ def image_function(
     Args:
         functions: Loop functions for one image and a tile of some columns, by their number; widest first.
         accesses: The parameters with images, by name.
-        is_parallel: Whether threads share the rows.
+        work: Number of elements that the code for a tile computes, by its number of columns.
+        shared: Sharing of rows or planes among threads.
         keeps_weights: Whether loops over planes are outside of rows, where the functions have such loops, so
             that the weights of some planes stay in a cache.
     """
@@ -111,21 +113,24 @@ def image_function(
     }
     moved = {name: pixels(params[name], accesses[name]) for name in strides}
 
-    def loop(count: Expression, body: Statement, var: LoopVar, kind: ForKind = ForKind.SERIAL) -> For:
-        return For(var, MOST_ITEMS, body, kind, count.scalar)
+    def work_of(width: int) -> Expression:
+        """Return the number of elements that all tiles of a width of an image compute."""
+        return rows * tiles[width][0] * work[width]
 
     image = LoopVar(variables.fresh("image"))
     of_image = {name: Expression(image) * of.image for name, of in strides.items()}
-    row_kind = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
 
-    def rows_of(body: Callable[[Mapping[str, Expression]], Statement], kind: ForKind = row_kind) -> Statement:
-        """Return the loop over rows around what is computed from where they begin."""
-        row = LoopVar(variables.fresh("row"))
-        first = {
-            name: at + Expression(row) * accesses[name].rows * strides[name].pitch
-            for name, at in of_image.items()
-        }
-        return loop(rows, with_numbers(list(first.values()), body(first)), row, kind)
+    def rows_of(body: Callable[[Mapping[str, Expression]], Statement], work: Expression | None) -> Statement:
+        """Return the loop over rows around what is computed from where they begin; shared if it has work."""
+
+        def row_of(row: Expression) -> Statement:
+            first = {
+                name: at + row * accesses[name].rows * strides[name].pitch for name, at in of_image.items()
+            }
+            return with_numbers(list(first.values()), body(first))
+
+        names = variables.fresh("group"), variables.fresh("row")
+        return shared.loop(names, MOST_ITEMS, rows, work, row_of)
 
     def tiles_of(width: int, body: Statement, first: Mapping[str, Expression], *, is_copy: bool) -> Statement:
         """Return the loop over tiles of a width in a row."""
@@ -139,7 +144,7 @@ def image_function(
             if (of := strides.get(buffer.name)) is not None
         }
         body = Replacement(accesses=replaced, names=names if is_copy else None).statement(body)
-        return loop(count, with_numbers(list(starts.values()), body), tile)
+        return _loop(tile, count, with_numbers(list(starts.values()), body))
 
     def all_tiles(first: Mapping[str, Expression]) -> Statement:
         return block(
@@ -147,22 +152,25 @@ def image_function(
             for position, (width, function) in enumerate(functions.items())
         )
 
+    def plane_rows(width: int, statement: Statement, work: Expression | None, *, is_copy: bool) -> Statement:
+        return rows_of(partial(tiles_of, width, statement, is_copy=is_copy), work)
+
     def by_planes() -> Iterator[Statement]:
         for position, (width, function) in enumerate(functions.items()):
-            statements: list[Statement] = []
-            for statement in flat(function.body):
-                if not isinstance(statement, For):
-                    statements.append(rows_of(partial(tiles_of, width, statement, is_copy=position > 0)))
-                    continue
-                shares_planes = is_parallel and statement.extent >= LEAST_PLANES
-                outer, inner = (row_kind, ForKind.SERIAL) if shares_planes else (ForKind.SERIAL, row_kind)
-                inside = rows_of(partial(tiles_of, width, statement.body, is_copy=position > 0), inner)
-                statements.append(replace(statement, body=inside, kind=outer))
-            yield when(tiles[width][0] > 0, block(statements))
+            inside = partial(plane_rows, width, is_copy=position > 0)
+            statements = flat(function.body)
+            loops = [shared.planes(item, variables, work_of(width), inside) for item in statements]
+            yield when(tiles[width][0] > 0, block(loops))
 
-    inside = block(by_planes()) if keeps_weights and has_planes(functions) else rows_of(all_tiles)
+    total = reduce(add, map(work_of, functions))
+    by_plane = keeps_weights and has_planes(functions)
+    inside = block(by_planes()) if by_plane else rows_of(all_tiles, total)
     arrays = tuple(moved.get(buffer.name, buffer) for buffer in whole.params)
-    return replace(whole, params=(*arrays, *scalars), body=loop(images, inside, image))
+    return replace(whole, params=(*arrays, *scalars), body=_loop(image, images, inside))
+
+
+def _loop(var: LoopVar, count: Expression, body: Statement) -> For:
+    return For(var, MOST_ITEMS, body, ForKind.SERIAL, count.scalar)
 
 
 def has_planes(functions: Mapping[int, PrimFunc]) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Allocate, Buffer, ForKind, PrimFunc, Statement
 from intarsia.native.sizes.image_writer import ImageMove, ImageWriter, Move
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression, maximum, minimum
 from intarsia.native.te.expression import literal
@@ -26,16 +27,16 @@ _ACCUMULATORS: Final = 4
 """Number of sums of a pool that do not wait for each other."""
 
 
-def move_function(form: ImageMove, *, is_parallel: bool) -> PrimFunc:
+def move_function(form: ImageMove, shared: SharedLoops) -> PrimFunc:
     """Return the loop function. Its parameters are what it reads, what it writes, and the numbers.
 
     BORDER reads nothing.
 
     Args:
         form: Move, lanes and channels.
-        is_parallel: Whether threads share its work.
+        shared: Sharing of its work among threads.
     """
-    return _MoveWriter(form, is_parallel).function()
+    return _MoveWriter(form, shared).function()
 
 
 class _MoveWriter(ImageWriter):
@@ -77,7 +78,9 @@ class _MoveWriter(ImageWriter):
             ]
             return block(parts)
 
-        return self.loop(self.number("planes"), plane, self.outer)
+        of_plane = self.number("head") + self.number("inner") * self.number("side") + self.number("tail")
+        work = self.number("planes") * of_plane * max(1, self.form.lanes)
+        return self.shared_loop(self.number("planes"), work, plane)
 
     def _copied_row(self, source: Expression, target: Expression) -> Statement:
         """Return the copy of a row of a plain image to one of a plain image."""
@@ -128,10 +131,14 @@ class _MoveWriter(ImageWriter):
         whole, rest = divmod(form.channels, form.lanes)
         parts: list[Statement] = []
         if whole:
-            parts.append(self.rows(whole, lambda image, plane, row: pixels(image, plane, row, form.lanes)))
+            parts.append(
+                self.rows(whole, lambda image, plane, row: pixels(image, plane, row, form.lanes), form.lanes)
+            )
         if rest:
             last = literal(whole, DType.INT64)
-            parts.append(self.rows(1, lambda image, plane, row: pixels(image, plane + last, row, rest)))
+            parts.append(
+                self.rows(1, lambda image, plane, row: pixels(image, plane + last, row, rest), form.lanes)
+            )
         return block(parts)
 
     def _from_blocks(self) -> Statement:
@@ -210,9 +217,10 @@ class _MoveWriter(ImageWriter):
             ]
             return Allocate(total, block(parts))
 
+        work = self.number("rows") * self.number("columns") * (form.blocks * form.lanes)
         return self.loop(
             self.number("images"),
-            lambda image: self.loop(form.blocks, lambda number: plane(image, number), self.outer),
+            lambda image: self.shared_loop(form.blocks, work, lambda number: plane(image, number)),
         )
 
     def _nearest(self) -> Statement:

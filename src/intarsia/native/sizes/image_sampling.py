@@ -19,6 +19,7 @@ from typing import Final
 from intarsia.ir import DType
 from intarsia.ir.prim_func import PrimFunc, Statement
 from intarsia.native.sizes.image_writer import ImageMove, ImageWriter, Move
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression, maximum, minimum
 from intarsia.native.te.expression import literal
@@ -41,9 +42,9 @@ COORDINATES: Final = (ALIGNED, ASYMMETRIC, HALF)
 """Values of `ImageMove.coordinates`."""
 
 
-def sample_function(form: ImageMove, *, is_parallel: bool) -> PrimFunc:
+def sample_function(form: ImageMove, shared: SharedLoops) -> PrimFunc:
     """Return the loop function of Move.SAMPLE or Move.INTERPOLATE, with the parameters of other moves."""
-    return _SampleWriter(form, is_parallel).function()
+    return _SampleWriter(form, shared).function()
 
 
 class _SampleWriter(ImageWriter):

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Buffer, For, ForKind, LoopVar, Statement
 from intarsia.native.sizes.image_loops import MOST_PIXELS
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.sizes.text_loops import with_numbers
 from intarsia.native.te import Expression
 from intarsia.native.te.operators.loop_nest import load, store
@@ -96,12 +97,11 @@ class ImageWriter:
 
     Args:
         form: Move, lanes and channels.
-        is_parallel: Whether threads share its work.
+        shared: Sharing of its work among threads.
     """
 
-    def __init__(self, form: ImageMove, is_parallel: bool) -> None:
-        self.form = form
-        self.outer = ForKind.PARALLEL if is_parallel else ForKind.SERIAL
+    def __init__(self, form: ImageMove, shared: SharedLoops) -> None:
+        self.form, self.shared = form, shared
         self.names = NameSupply()
         names = BORDER_NUMBERS if form.move is Move.BORDER else MOVE_NUMBERS
         reads = form.lanes if form.move is not Move.TO_BLOCKS else 0
@@ -129,21 +129,38 @@ class ImageWriter:
             return For(var, count, body(Expression(var)), kind)
         return For(var, MOST_PIXELS, body(Expression(var)), kind, count.scalar)
 
+    def shared_loop(
+        self, count: Expression | int, work: Expression, body: Callable[[Expression], Statement]
+    ) -> For:
+        """Return a loop that threads share if all of its iterations move enough elements."""
+        names = self.names.fresh("group"), self.names.fresh("i")
+        most = count if isinstance(count, int) else MOST_PIXELS
+        return self.shared.loop(names, most, count, work, body)
+
     def lanes(self, body: Callable[[tuple[Expression, ...]], Statement], count: int = 0) -> Statement:
         """Return a statement for all channels of a block, or for the only channel of a plain image."""
         if not self.form.lanes:
             return body(())
         return self.loop(count or self.form.lanes, lambda lane: body((lane,)), ForKind.VECTORIZED)
 
-    def rows(self, planes: int, body: Callable[[Expression, Expression, Expression], Statement]) -> Statement:
-        """Return loops over images, planes and rows of what is read; threads share rows of each plane."""
-        return self.loop(
-            self.number("images"),
-            lambda image: self.loop(
-                planes,
-                lambda plane: self.loop(self.number("rows"), lambda row: body(image, plane, row), self.outer),
-            ),
-        )
+    def rows(self, planes: int, body: RowWriter, lanes: int = 1) -> Statement:
+        """Return loops over images, planes and rows of what is read; threads share planes, or rows of all."""
+        return self._rows("", planes, lanes, body)
+
+    def _rows(self, new: str, planes: int, lanes: int, body: RowWriter) -> Statement:
+        rows, columns = self.number(f"{new}rows"), self.number(f"{new}columns")
+        work = rows * columns * (planes * lanes)
+
+        def of_image(image: Expression) -> Statement:
+            if self.shared.is_even(planes):
+                return self.shared_loop(
+                    planes, work, lambda plane: self.loop(rows, lambda row: body(image, plane, row))
+                )
+            return self.shared_loop(
+                rows, work, lambda row: self.loop(planes, lambda plane: body(image, plane, row))
+            )
+
+        return self.loop(self.number("images"), of_image)
 
     def at(self, image: Expression, plane: Expression, row: Expression, new: str = "") -> Expression:
         """Return the first pixel of a row of what is read, or of what is written."""
@@ -153,15 +170,7 @@ class ImageWriter:
 
     def new_rows(self, body: RowWriter) -> Statement:
         """Return loops over images, planes and rows of what is written."""
-        return self.loop(
-            self.number("images"),
-            lambda image: self.loop(
-                self.form.blocks,
-                lambda plane: self.loop(
-                    self.number("new_rows"), lambda row: body(image, plane, row), self.outer
-                ),
-            ),
-        )
+        return self._rows("new_", self.form.blocks, max(1, self.form.lanes), body)
 
     def interpolated_row(self, rows: Neighbours, columns: Neighbours) -> RowWriter:
         """Return a writer of rows whose elements are interpolated linearly between four of the source.

@@ -26,16 +26,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from intarsia.ir import Attrs, DType
-from intarsia.ir.prim_func import Allocate, For, ForKind, LoopVar, PrimFunc, Statement
+from intarsia.ir.prim_func import Allocate, PrimFunc, Statement
 from intarsia.native.execution.most_items import MOST_ITEMS, MOST_TOKENS
 from intarsia.native.machine.isa import Isa
-from intarsia.native.schedule.schedule_task import least_shared_work
 from intarsia.native.sizes.attention_form import TokenAttention
 from intarsia.native.sizes.attention_writer import PANEL_VECTORS, AttentionWriter
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.sizes.text_loops import FIRST, with_numbers
 from intarsia.native.te import Expression
 from intarsia.native.te.expression import literal
-from intarsia.native.te.functions import const, select
+from intarsia.native.te.functions import const
 from intarsia.native.te.operators.loop_nest import load, store, when
 from intarsia.native.tir.rewriting import block
 
@@ -44,7 +44,7 @@ _FEW_TOKENS: Final = 12
 in place of 3.5 for one token, 8.1 in place of 14.3 for 9, and as long for 16 (one thread of Zen 4)."""
 
 
-def attention_function(form: TokenAttention, isa: Isa) -> PrimFunc:
+def attention_function(form: TokenAttention, isa: Isa, threads: int) -> PrimFunc:
     """Return the loop function; `default_tir` has to run on it.
 
     Its parameters are queries (tokens, heads, size), keys, values (tokens, heads, value size), the biases, a
@@ -55,34 +55,36 @@ def attention_function(form: TokenAttention, isa: Isa) -> PrimFunc:
     Args:
         form: Sizes and names.
         isa: Instruction set of the code.
+        threads: Number of threads.
     """
-    return _Writer(form, isa).function()
+    return _Writer(form, isa).function(SharedLoops.of(isa, threads))
 
 
 @dataclass(eq=False)
 class _Writer(AttentionWriter):
     """Writer of the statements of one loop function."""
 
-    def function(self) -> PrimFunc:
-        heads, texts = self.form.heads, load(self.texts, ())
-        group, number = LoopVar(self.names.fresh("group")), LoopVar(self.names.fresh("head"))
-        head = self.begin(Expression(group) + Expression(number))
+    def function(self, shared: SharedLoops) -> PrimFunc:
+        """Return the loop function."""
+        pairs, most = load(self.texts, ()) * self.form.heads, MOST_ITEMS * self.form.heads
+        work = pairs * self.token_count * self.key_count * (self.form.size + self.form.value_size)
+        names = self.names.fresh("group"), self.names.fresh("head")
+        params = (*self.params, self.result, self.texts, self.length)
+        if self.form.counts_keys:
+            params = (*params, self.all_keys)
+        nest = shared.loop(names, most, pairs, work, self._head)
+        return PrimFunc(params, nest, Attrs({"contract": True}))
+
+    def _head(self, number: Expression) -> Statement:
+        """Return the statement for a head of a text."""
+        head = self.begin(number)
         many = block([self._panels(), self._tiles(head)])
         steps = when(self.token_count <= _FEW_TOKENS, self._few(head), many)
         body = block([self.copied_biases(head), steps])
         body = with_numbers([head, self.first, self.first_key, self.first_row, self.shared], body)
         for buffer in (self.panels, *self.rows, self.scores):
             body = Allocate(buffer, body)
-        params = (*self.params, self.result, self.texts, self.length)
-        if self.form.counts_keys:
-            params = (*params, self.all_keys)
-        # One iteration of the parallel loop, which the calling thread runs alone, or one for each head.
-        pairs, most = texts * heads, MOST_ITEMS * heads
-        work = pairs * self.token_count * self.key_count * (self.form.size + self.form.value_size)
-        is_shared = least_shared_work(self.isa) <= work
-        inside = For(number, most, body, ForKind.SERIAL, select(is_shared, 1, pairs).scalar)
-        nest = For(group, most, inside, ForKind.PARALLEL, select(is_shared, pairs, 1).scalar)
-        return PrimFunc(params, nest, Attrs({"contract": True}))
+        return body
 
     def _panels(self) -> Statement:
         """Copy the keys of a head, transposed within each panel, with zeros behind the last one."""

@@ -26,7 +26,7 @@ LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 23, 24, 25, 47, 48, 49, 97)
 
 
 def kernel_of(form: TokenAttention, isa: Isa) -> RunnableKernel:
-    function = attention_function(form, isa)
+    function = attention_function(form, isa, threads=2)
     verify(IRModule({GlobalVar("f"): function}))
     passes = default_tir(isa.vector_bytes, isa.vector_registers)
     return compile_kernel(passes(IRModule({GlobalVar("f"): function})).prim_func("f"), isa)

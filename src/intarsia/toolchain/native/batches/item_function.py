@@ -77,7 +77,7 @@ def item_function(
     attention = token_attention_of(dag, carrying)
     if attention is not None:
         numbers = WITH_KEYS if attention.counts_keys else TEXTS_AND_LENGTH
-        return _among_tokens(dag, finished(attention_function(attention, isa)), numbers)
+        return _among_tokens(dag, finished(attention_function(attention, isa, threads)), numbers)
     is_shared = ScheduleTask(dag, isa, threads).is_parallel(_USUAL_TOKENS * max(1, work_of(dag.ops)))
     filtered = token_filter_of(dag)
     if filtered is not None:

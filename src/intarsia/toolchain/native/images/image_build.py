@@ -23,12 +23,13 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import CodegenOptions
 from intarsia.native.object_code.kernel_cache import SYMBOL, CachedKernel, kernel_key
 from intarsia.native.schedule import scheduled
-from intarsia.native.schedule.schedule_task import threads_pay, work_of
+from intarsia.native.schedule.schedule_task import work_of
 from intarsia.native.sizes.image_grids import grid_function
 from intarsia.native.sizes.image_loops import image_function
 from intarsia.native.sizes.image_moves import move_function
 from intarsia.native.sizes.image_sampling import sample_function
 from intarsia.native.sizes.image_writer import ImageMove, Move
+from intarsia.native.sizes.shared_loops import SharedLoops
 from intarsia.native.te.operators.blocked_layout import BLOCKED, CHANNELWISE
 from intarsia.native.tir import default_tir
 from intarsia.runtime.kernel import KernelSource
@@ -66,12 +67,6 @@ from intarsia.transform import PassContext, PassSettings
 _NAME: Final = "kernel"
 _CACHE_SHARE: Final = 2
 """Divisor of the size of the second-level cache that gives the bytes of weights that stay in it."""
-_USUAL_ROWS: Final = 64
-"""Number of rows by which it is decided whether threads share rows."""
-_FEW_CHUNKS: Final = 4
-"""The same number of chunks of pixels of small images."""
-_USUAL_PIXELS: Final = 4096
-"""Number of pixels by which it is decided whether threads share a move."""
 
 
 def build_image_region(source: KernelSource) -> ImageRegion | None:
@@ -360,23 +355,20 @@ class _Loops:
         return generated
 
     def _moved(self, form: ImageMove) -> PrimFunc:
-        is_shared = threads_pay(self.isa, self.threads, form.channels * _USUAL_PIXELS)
         write = sample_function if form.move in (Move.SAMPLE, Move.INTERPOLATE) else move_function
-        return self._finished(write(form, is_parallel=is_shared))
+        return self._finished(write(form, SharedLoops.of(self.isa, self.threads)))
 
     def _of_tiles(self, kernel: TileKernel) -> PrimFunc:
-        functions, work = {}, 0
+        functions, work = {}, {}
         for width, dag in kernel.dags.items():
             chosen = scheduled(dag, self.isa, 1)
             if chosen.packings:
                 raise CompileError("native cannot pack a matrix for tiles of images")
             functions[width] = self._finished(chosen.lowered(self.isa.caches))
-            work = max(work, work_of(dag.ops))
+            work[width] = work_of(dag.ops)
         names = {tuple(buffer.name for buffer in function.params) for function in functions.values()}
         if len(names) > 1:
             raise CompileError("native has other arguments for tiles of other widths")
-        tiles = _FEW_CHUNKS if kernel.tile == 1 else _USUAL_ROWS // max(1, kernel.tile)
-        is_parallel = threads_pay(self.isa, self.threads, work * tiles)
         weights = sum(
             prod(tensor.shape) * BYTES
             for tensor in next(iter(kernel.dags.values())).placeholders
@@ -385,10 +377,10 @@ class _Loops:
         keeps = kernel.tile < 2 and (
             weights > self.isa.caches.second // _CACHE_SHARE or _is_channelwise(kernel)
         )
-        shared = {"is_parallel": is_parallel, "keeps_weights": keeps}
+        given, shared = (functions, kernel.accesses), SharedLoops.of(self.isa, self.threads)
         if kernel.tile:
-            return grid_function(functions, kernel.accesses, kernel.tile, **shared)
-        return image_function(functions, kernel.accesses, **shared)
+            return grid_function(*given, kernel.tile, work, shared, keeps_weights=keeps)
+        return image_function(*given, work, shared, keeps_weights=keeps)
 
     def _finished(self, function: PrimFunc) -> PrimFunc:
         passes = default_tir(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,13 +37,13 @@ def network(nodes: list[onnx.NodeProto], **weights: tuple[int, ...]) -> IRModule
     return from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
 
 
-def check(module: IRModule, options: str) -> None:
+def check(module: IRModule, options: str, sizes: Sequence[tuple[int, int, int]] = SIZES) -> None:
     """Compare native with the reference for all sizes; the memory of images is all NaN in front of a call."""
     target, reference = Target(f"cpu -toolchain=native {options}"), build(module)
     with build(partition_whole(module, target)) as executable:
         (kernel,) = executable.kernels
         assert isinstance(kernel, ImageKernel)
-        for count, *size in SIZES:
+        for count, *size in sizes:
             x = np.random.default_rng(size).standard_normal((count, CHANNELS, *size)).astype(np.float32)
             kernel._arena.array[:] = 0xFF
             (result,), (right,) = executable.run_flat(x=x), reference.run_flat(x=x)
@@ -100,3 +101,17 @@ def test_weights_beyond_the_cache_are_read_once_for_all_pixels(added: str) -> No
         helper.make_node("Add", ["d", added], ["y"]),
     ]
     check(network(nodes, wide=(576, CHANNELS, 1, 1), deep=(576, 576, 1, 1)), "-threads=2")
+
+
+@pytest.mark.parametrize("options", [f"-mcpu=haswell -threads={threads}" for threads in (1, 2, 3)])
+def test_moves_and_windows_are_right_with_and_without_enough_work_for_threads(options: str) -> None:
+    """Threads share moves of 24 channels from 683 pixels on, and depthwise windows from 76."""
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], pads=[1] * 4, group=CHANNELS),
+        helper.make_node("MaxPool", ["c"], ["m"], kernel_shape=[3, 3], strides=[1, 1], pads=[1] * 4),
+        helper.make_node("GlobalAveragePool", ["c"], ["g"]),
+        helper.make_node("Mul", ["m", "g"], ["y"]),
+    ]
+    sizes = ((1, 3, 4), (1, 8, 9), (2, 8, 10), (1, 22, 31), (1, 22, 32), (2, 33, 21), (1, 3, 4))
+    module = network(nodes, k=(CHANNELS, 1, 3, 3))
+    check(module, options, sizes)
