@@ -67,8 +67,9 @@ class Executable(ClosedOnExit):
         explanation: str | None = None,
         devices: Sequence[Device] | None = None,
     ) -> None:
-        parts = plan, kernels, constants, provenance, kernel_names, self_test, explanation
-        self.contents = Contents.of(*parts)
+        self.contents = Contents.of(
+            plan, kernels, constants, provenance, kernel_names, self_test, explanation
+        )
         self._named = list(map(NamedKernel, kernels, self.contents.kernel_names))
         self._check = InputCheck(plan.inputs, plan.dim_ranges)
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
@@ -381,7 +382,8 @@ class Executable(ClosedOnExit):
         return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
 
     def _new_entries(self) -> EntryPoints:
-        return EntryPoints(self.plan, lambda plan: self._new_runner(plan, self._named))
+        parts = self._named, self.contents.constants, self._devices  # without self, it is gone when dropped
+        return EntryPoints(self.plan, lambda plan: new_runner(plan, *parts))
 
     def _new_runner(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], recorder: Recorder | None = None
