@@ -28,7 +28,7 @@ from intarsia.runtime.plan import ExecutionPlan, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile
 from intarsia.runtime.profiling_runs import ProfilingRuns
 from intarsia.runtime.provenance import Provenance
-from intarsia.runtime.runners import Runner, new_runner
+from intarsia.runtime.runners import Runner, new_runner, runner_maker
 from intarsia.runtime.self_test import SelfTest, largest_error
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
@@ -67,9 +67,8 @@ class Executable(ClosedOnExit):
         explanation: str | None = None,
         devices: Sequence[Device] | None = None,
     ) -> None:
-        self.contents = Contents.of(
-            plan, kernels, constants, provenance, kernel_names, self_test, explanation
-        )
+        parts = plan, kernels, constants, provenance, kernel_names, self_test, explanation
+        self.contents = Contents.of(*parts)
         self._named = list(map(NamedKernel, kernels, self.contents.kernel_names))
         self._check = InputCheck(plan.inputs, plan.dim_ranges)
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
@@ -382,8 +381,7 @@ class Executable(ClosedOnExit):
         return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
 
     def _new_entries(self) -> EntryPoints:
-        parts = self._named, self.contents.constants, self._devices  # without self, it is gone when dropped
-        return EntryPoints(self.plan, lambda plan: new_runner(plan, *parts))
+        return EntryPoints(self.plan, runner_maker(self._named, self.contents.constants, self._devices))
 
     def _new_runner(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], recorder: Recorder | None = None
