@@ -7,7 +7,7 @@ Intarsia refuses dynamic shapes for OpenVINO on one thread, where one that does 
 OpenVINO's time on one thread is that of "openvino static".
 
 "detector" is a detector with NonMaxSuppression (`benchmarks.detector`), whose tail onnxruntime runs for
-native as well, since native runs no boxes of any number; give sizes that are multiples of 32.
+native as well, on one thread, since native runs no boxes of any number; give sizes that are multiples of 32.
 
     python -m benchmarks.dynamic_images squeezenet unet --threads 1 --sizes 224x224 320x256 --rounds 5
 """
@@ -104,7 +104,7 @@ def serve(contender: str, file: str, arguments: argparse.Namespace) -> None:
     programs = bound if kind == "static" else [module]
     built: list[Executable | _WithTail] = [build(partition_whole(item, target)) for item in programs]
     if is_split:
-        rest = Target(f"cpu -toolchain=onnxruntime -threads={arguments.threads}")
+        rest = Target("cpu -toolchain=onnxruntime -threads=1")  # more would spin beside native's
         last = build(partition_whole(from_onnx(str(tail)), rest))
         built = [_WithTail(item, last) for item in built if not isinstance(item, _WithTail)]
     executables = built if kind == "static" else built * len(bound)

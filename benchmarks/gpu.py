@@ -149,6 +149,15 @@ def run_part(options: argparse.Namespace) -> None:
         context.close()
 
 
+def print_levels(operators: Sequence[str] | None) -> bool:
+    """Check the levels of proof of some operators' cases, and print them; return whether one is wrong."""
+    is_wrong = False
+    for row in check_levels(operators):
+        print(json.dumps(row), flush=True)
+        is_wrong = is_wrong or "problem" in row
+    return is_wrong
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all rows, or do a part of the work in this process; return the exit code."""
     parser = argparse.ArgumentParser(
@@ -173,9 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             for name in names:
                 print(json.dumps(check(name)), flush=True)
-            for row in check_levels(options.operators) if options.levels else ():
-                print(json.dumps(row), flush=True)
-            return 0
+            return int(print_levels(options.operators)) if options.levels else 0
         if options.only is not None or options.compile is not None:
             run_part(options)
             return 0

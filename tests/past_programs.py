@@ -47,7 +47,7 @@ _OPERATORS: Final = {
 ATTENTION: Final = (*BIASES, *_OPERATORS)
 """Names of blocks of attention with a past."""
 STEPS: Final = (
-    *(name for name in TOKEN_WISE if name not in ("positions", "masked rows")),
+    *(name for name in TOKEN_WISE if name not in ("positions", "masked rows", "token types")),
     "positions of the mask",
 )
 """Names of other steps."""

@@ -28,7 +28,7 @@ from intarsia.runtime.plan import ExecutionPlan, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile
 from intarsia.runtime.profiling_runs import ProfilingRuns
 from intarsia.runtime.provenance import Provenance
-from intarsia.runtime.runners import Runner, new_runner
+from intarsia.runtime.runners import Runner, new_runner, runner_maker
 from intarsia.runtime.self_test import SelfTest, largest_error
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
@@ -381,7 +381,7 @@ class Executable(ClosedOnExit):
         return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
 
     def _new_entries(self) -> EntryPoints:
-        return EntryPoints(self.plan, lambda plan: self._new_runner(plan, self._named))
+        return EntryPoints(self.plan, runner_maker(self._named, self.contents.constants, self._devices))
 
     def _new_runner(
         self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], recorder: Recorder | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from intarsia.runtime.devices.device import Device
@@ -42,3 +42,10 @@ def new_runner(
         of_devices = DeviceRunner if is_straight else DeviceInterpreter
         return of_devices(plan, kernels, constants, devices, recorder)
     return (StraightLine if is_straight else Interpreter)(plan, kernels, constants)
+
+
+def runner_maker(
+    kernels: Sequence[NamedKernel], constants: Sequence[Array], devices: Sequence[Device]
+) -> Callable[[ExecutionPlan], Runner]:
+    """Return the function that makes the runner of a plan with these parts, and that holds nothing else."""
+    return lambda plan: new_runner(plan, kernels, constants, devices)

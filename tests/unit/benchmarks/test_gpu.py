@@ -206,3 +206,13 @@ def test_a_check_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["name"] for row in rows] == ["product_128", "product_float16_128", "mnist"]
     assert all(row["kernels_that_spill"] == 0 < row["most_registers"] <= 255 for row in rows)
+
+
+@pytest.mark.parametrize(("problem", "code"), [({}, 0), ({"problem": "a result differs"}, 1)])
+def test_a_wrong_level_is_a_failure(
+    problem: dict[str, str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [{"name": "relu", **problem}, {"name": "summary"}]
+    monkeypatch.setattr(gpu, "check_levels", lambda _: iter(results))
+    assert gpu.main(["--check", "--levels", "--rows"]) == code
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -77,6 +78,18 @@ def test_closing_lets_go_of_kernels_buffers_and_constants() -> None:
     del runner
     exe.close()
     assert [part() for part in gone] == [None] * 4
+
+
+def test_what_is_dropped_is_gone_without_a_search_for_cycles() -> None:
+    exe = doubling(fake("double"))
+    exe(X)
+    kept = ref(exe), ref(exe.kernels[0])
+    gc.disable()
+    try:
+        del exe
+        assert [item() for item in kept] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_all_kernels_are_closed_even_if_one_fails() -> None:

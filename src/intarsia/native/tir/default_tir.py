@@ -16,7 +16,12 @@ from intarsia.transform import Sequential, register_pipeline
 
 @register_pipeline("default_tir")
 def default_tir(
-    vector_bytes: int = 16, registers: int = 16, first_cache: int = 1 << 15, second_cache: int = 1 << 19
+    vector_bytes: int = 16,
+    registers: int = 16,
+    first_cache: int = 1 << 15,
+    second_cache: int = 1 << 19,
+    *,
+    may_overlap: bool = False,
 ) -> Sequential:
     """Return the passes that a loop function takes between its schedule and the code generator.
 
@@ -30,7 +35,10 @@ def default_tir(
         registers: Number of vector registers of the machine.
         first_cache: Size of its first-level cache, in bytes.
         second_cache: Size of its second-level cache, in bytes.
+        may_overlap: Whether elements of a result may be computed twice, as by tiles that overlap: then
+            what is read again must not lie in the result.
     """
+    storage = [] if may_overlap else [ResultStorage(vector_bytes, first_cache, second_cache)]
     return Sequential(
         [
             Simplify(),
@@ -39,7 +47,7 @@ def default_tir(
             MarkSmallLoops(),
             RegisterPromotion(vector_bytes, registers),
             SkipPadding(),
-            ResultStorage(vector_bytes, first_cache, second_cache),
+            *storage,
             StorageRewrite(),
             UnrollLoop(is_written_out=False),
             Simplify(),

@@ -383,7 +383,7 @@ class _Loops:
         return image_function(*given, work, shared, keeps_weights=keeps)
 
     def _finished(self, function: PrimFunc) -> PrimFunc:
-        passes = default_tir(
-            self.isa.vector_bytes, self.isa.vector_registers, self.isa.caches.first, self.isa.caches.second
-        )
+        isa = self.isa
+        caches = isa.caches.first, isa.caches.second
+        passes = default_tir(isa.vector_bytes, isa.vector_registers, *caches, may_overlap=True)
         return passes(IRModule({GlobalVar(_NAME): function}), self.context).prim_func(_NAME)
