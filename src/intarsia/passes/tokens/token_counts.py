@@ -83,9 +83,9 @@ def _rows(arg: Expr, rank: int, twins: TokenTwins) -> Expr | None:
             return None
     param, axis = like
     table = Constant(value.reshape(1, -1, *(1,) * max(0, rank - 2)))
-    one = Constant(np.array([1], np.int64))
+    rows_axis = Constant(np.array([1], np.int64))
     length = call("Shape", param, start=axis, end=axis + 1)
-    return call("Slice", table, Constant(np.array([0], np.int64)), length, one)
+    return call("Slice", table, Constant(np.array([0], np.int64)), length, rows_axis)
 
 
 def _with_tokens(twins: TokenTwins) -> tuple[Expr, int] | None:
@@ -118,9 +118,9 @@ def _by_length(node: Expr, twins: TokenTwins) -> Array | None:
     args = [_by_length(arg, twins) for arg in node.args] if _is_elementwise(node) else [None]
     if any(arg is None for arg in args):
         return None
-    known = [Constant(arg) for arg in args if arg is not None]
+    numbers = tuple(Constant(arg) for arg in args if arg is not None)
     try:
-        result = evaluate_call(settled(Call(node.op, tuple(known), node.attrs)))
+        result = evaluate_call(settled(Call(node.op, numbers, node.attrs)))
     except IntarsiaError:
         return None
     return None if isinstance(result, tuple) else np.broadcast_to(result, (twins.most,))
